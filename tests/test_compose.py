@@ -15,9 +15,11 @@ from formwright.cli.train import train
 from formwright.compose import compose_compression, compose_search, compose_training, paths
 from formwright.core.errors import IllegalInput, UnknownName
 from formwright.pipeline.deliver import Deliver
+from formwright.pipeline.draw_menu import DrawMenu
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.search import Search
-from formwright.pipeline.task_choice import TaskChoice
+from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
+from formwright.pipeline.train_shared import TrainShared
 
 TASK = TaskChoice("mini-glue/sst2")
 ONLY_PRINTED = {"as_json", "dry_run"}
@@ -59,6 +61,31 @@ def test_what_is_said_of_a_search_is_in_its_stages() -> None:
     assert stage.objectives == ("accuracy:max", "params:min")
     assert (stage.stop.trials, stage.stop.patience, stage.stop.failures) == (None, 3, 2)
     assert (stage.training.steps, stage.training.batch, deliver.steps, deliver.keep) == (7, 9, 9, 2)
+
+
+SHARED = ["autoformer", "hat", "ofa", "lighthubert", "magic", "autotinybert-kd", "fast-bert-search", "spos"]
+
+
+@pytest.mark.parametrize("recipe", SHARED)
+def test_what_is_said_of_trainings_holds_for_shared_weights_too(recipe: str) -> None:
+    said = {name: VALUES[name] for name in ("steps", "batch", "learning_rate", "length", "dropout", "device")}
+    made = compose_search("", TASK, recipe=recipe, **said)
+    *others, shared = made.of_kind(TrainShared)
+    both = recipe == "lighthubert"  # whose steps are those of its two stages together
+    assert VALUES["steps"] == (shared.steps or 0) + (others[0].steps if both else 0)
+    for stage in (*others, shared, *made.of_kind(Search)):
+        training = stage.training
+        assert (training.batch, training.length, training.dropout, training.device) == (8, 16, 0.1, "cpu")
+        assert (getattr(stage, "learning_rate", None) or training.learning_rate) == VALUES["learning_rate"]
+    assert [stage.length for stage in made.of_kind(DrawMenu)] == [16] * (recipe == "fast-bert-search")
+    assert made.of_kind(Search)[0].training.steps is None
+
+
+def test_a_rate_of_a_recipe_stays_where_none_is_given() -> None:
+    largest, shrinking = compose_search("", TASK, recipe="ofa", steps=10).of_kind(TrainShared)
+    assert (largest.steps, shrinking.steps) == (5, 10)
+    assert shrinking.learning_rate == 1e-3
+    assert {stage.training.learning_rate for stage in (largest, shrinking)} == {TrainingChoice().learning_rate}
 
 
 def test_options_of_a_recipe_are_arguments_too() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from formwright.core.codec import Json
 from formwright.core.errors import Fault, IllegalDesign, IllegalInput, UnknownName
-from formwright.core.options import Stage
+from formwright.core.options import Stage, options_of
 from formwright.pipeline.designs import find_space
 from formwright.pipeline.evaluators import TrainFully
 from formwright.pipeline.files import read_options
@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 Settings = Sequence[tuple[Sequence[str], Json]]
 
 _TRAINING = ("batch", "length", "learning_rate", "threads", "device")
+_TRAINED = ("dropout", *_TRAINING)  # options of every training of a search: of shared weights too
 _PATHS = {
-    **{name: f"search.training.{name}" for name in ("steps", "dropout", *_TRAINING)},
+    "steps": "search.training.steps",
     "limits": "search.limits",
     "keep": "deliver.keep",
     "final_steps": "deliver.steps",
@@ -45,7 +46,7 @@ _STOP = {**_ENDS, "max_failures": "failures", "tolerance": "tolerance"}
 # where the rows of a task are
 TASK_SOURCE = ("data", "text", "label", "rows", "task_kind", "series", "official_dev", "frames")
 _PARTS, _GOALS = ("searcher", "evaluator"), ("objectives", "maximise", "minimise")
-SEARCH_OPTIONS = (*_GOALS, *_PARTS, *_STOP, *_PATHS)
+SEARCH_OPTIONS = (*_GOALS, *_PARTS, *_STOP, *_PATHS, *_TRAINED)
 
 
 def choose_task(
@@ -73,8 +74,9 @@ def compose_search(
 ) -> Pipeline:
     """Compose a search: a recipe, or a plain search of a space, and what was given of `SEARCH_OPTIONS`.
 
-    What else the recipe has, as an argument or as a setting without a dot, is an option of the recipe. Other arguments
-    go to `choose_task`.
+    What else the recipe has, as an argument or as a setting without a dot, is an option of the recipe; `steps` too,
+    where it has them: those of its super-network. What is said of trainings (`batch`, `length`, ...) holds for all
+    stages that train. Other arguments go to `choose_task`.
     """
     if not space and recipe in ("", "plain"):
         raise IllegalInput(
@@ -83,7 +85,8 @@ def compose_search(
     method = _recipe(recipe or "plain", "search")
     flags = _given(flags)
     task = _chosen_task(task, flags)
-    own = {name: flags.pop(name) for name in method.options if name in flags and name not in SEARCH_OPTIONS}
+    of_recipe = [name for name in method.options if name == "steps" or name not in SEARCH_OPTIONS]
+    own = {name: flags.pop(name) for name in of_recipe if name in flags}
     if unknown := [name for name in flags if name not in SEARCH_OPTIONS]:
         raise UnknownName("option of a search", unknown[0], [*SEARCH_OPTIONS, "recipe", "seed", "settings"])
     if "patience" not in flags and flags.get("tolerance"):
@@ -103,10 +106,23 @@ def compose_search(
     stage = replace(stage, **parts, stop=replace(stage.stop, **stop))
     pipeline = pipeline.changed({pipeline.name_of(pipeline.of_kind(Search)[0]): stage})
     named = {f"search.{name}": flags[name] for name in _PARTS if isinstance(flags.get(name), str)}
-    named |= {path: flags[name] for name, path in _PATHS.items() if name in flags}
+    named |= {path: flags[name] for name, path in _PATHS.items() if name in flags} | _trained(pipeline, flags)
     pipeline = with_settings(pipeline, paths(named))
     goals = _objectives(pipeline.of_kind(Search)[0], task, *(as_tuple(flags.get(name)) for name in _GOALS))
     return with_settings(pipeline, [*paths({"search.objectives": goals} if goals else {}), *settings])
+
+
+def _trained(pipeline: Pipeline, flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Say by paths how all stages train: designs are judged as the weights that they share were trained."""
+    given, found = {name: flags[name] for name in _TRAINED if name in flags}, dict[str, Any]()
+    for name, stage in pipeline.named.items():
+        if hasattr(stage, "training"):
+            found |= {f"{name}.training.{option}": value for option, value in given.items()}
+        if "learning_rate" in given and getattr(stage, "learning_rate", None) is not None:  # of its own, by the recipe
+            found[f"{name}.learning_rate"] = given["learning_rate"]
+        if "length" in given and "length" in (one.name for one in options_of(type(stage))):  # it measures such rows
+            found[f"{name}.length"] = given["length"]
+    return found
 
 
 def compose_compression(

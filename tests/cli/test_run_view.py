@@ -14,12 +14,14 @@ from tests.pipeline.cases import create, films, films_study
 
 from formwright.cli import run_view
 from formwright.cli.run_view import print_result, resumable, source_words
+from formwright.cli.show_run import is_run
 from formwright.core.errors import EvaluationFailed, Unsuccessful
 from formwright.core.rng import derive
 from formwright.evaluate.training import Trainer
 from formwright.nn.hf.model_folder import CARD
 from formwright.pipeline.delivered import Delivered
 from formwright.pipeline.run import Interrupted, PipelineRun
+from formwright.pipeline.run_folder import RUN
 from formwright.pipeline.study_place import Place
 from formwright.result import FoundModel, Result
 from formwright.study.stop import Stop
@@ -115,6 +117,17 @@ def test_only_extensions_are_noted(
 def test_a_password_is_not_printed(tmp_path: Path) -> None:
     place = Place(tmp_path / "absent", "postgresql://me:secret@host/db", "mine")
     assert source_words(place) == ["postgresql://me:***@host/db#mine", "--folder", str(tmp_path / "absent")]
+
+
+@pytest.mark.parametrize(("folder", "typed"), [("hat", "./hat"), ("mine", "mine"), ("bert-tiny", "./bert-tiny")])
+def test_a_folder_that_is_called_like_a_published_name_is_typed_as_a_path(
+    folder: str, typed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / folder).mkdir()
+    (tmp_path / folder / RUN).touch()
+    assert source_words(Place(Path(folder), f"sqlite:///{folder}/study.db", folder)) == [typed]
+    assert is_run(typed)
 
 
 def test_a_second_interruption_also_says_how_to_resume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,6 +27,7 @@ from formwright.nn.measurement import Latency, Measurable, ModelFolder, TimingSe
 from formwright.nn.timing import timed_in_turns
 from formwright.pipeline import measure_models
 from formwright.pipeline.chosen_designs import Candidate
+from formwright.pipeline.compare import conclusion
 from formwright.pipeline.delivered import (
     Delivered,
     MeasurementSession,
@@ -161,6 +162,23 @@ def test_a_model_beyond_its_target_gets_a_second_sitting_and_the_least_counts(
         (found,) = measure_delivered(opened, [model])
     assert (found.costs, left) == ({"latency_ms": min(times)}, [])
     assert told in (folder / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("times", "kept"), [((9.5, 8.5), True), ((9.2, 9.9), False)])
+def test_a_model_that_breaks_a_limit_of_its_search_is_measured_again_and_reported(
+    times: tuple[float, float], kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = list(times)
+    monkeypatch.setattr(measure_models, "measure_in_turns", lambda models, _: [replace(ONE, median_ms=left.pop(0))])
+    folder = save_pretrained_folder(build(SMALL, head=TWO), tmp_path / "found")
+    model = Delivered("found", "best", SMALL.digest, str(folder), params(SMALL), 5, {"accuracy": 0.5}, None, 1)
+    with create(tmp_path / "mine", own_rows(tmp_path, limits=("latency_ms<=9", "params<=1"))).open() as opened:
+        (found,) = measure_delivered(opened, [model])
+        said = [line for line in conclusion(opened, [found]) if "latency_ms<=9" in line]
+        assert conclusion(opened, [replace(found, role="baseline")]) == []
+    assert (found.costs, left) == ({"latency_ms": min(times)}, [])
+    assert len(said) == (not kept)
+    assert all(f"latency_ms {min(times)}" in line and str(folder) in line for line in said)
 
 
 @pytest.mark.long

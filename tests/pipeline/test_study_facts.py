@@ -99,7 +99,7 @@ def why(tmp_path: Path) -> Any:
 
     def found(*limits: str) -> tuple[NoModel, dict[str, list[float]]]:
         stages = {"search": SimpleNamespace(limits=limits), "deliver": SimpleNamespace(targets={})}
-        opened = SimpleNamespace(history=study.history, log=log, place=SimpleNamespace(folder=tmp_path), **stages)
+        opened = SimpleNamespace(history=study.history, log=log, place=Place(tmp_path, "sqlite://", "toy"), **stages)
         scores = [trial.observation.metrics for trial in study.history().finished if trial.observation]
         return why_no_model(cast(Any, opened)), {name: [one[name] for one in scores] for name in ("accuracy", "params")}
 
@@ -122,11 +122,22 @@ def test_designs_that_are_all_beyond_a_measured_limit_are_told_apart_from_failur
     log = new_log(tmp_path)
     study = replace(toy_study(log, tmp_path, stop=3), gate=lambda card: "latency_ms is 9, beyond the limit")
     run(study)
-    opened: Any = SimpleNamespace(history=study.history, log=log, place=SimpleNamespace(folder=tmp_path))
+    opened: Any = SimpleNamespace(history=study.history, log=log, place=Place(tmp_path, "sqlite://", "toy"))
     reason = why_no_model(opened)
     assert "all 3 designs were measured beyond a limit" in reason.why
     assert reason.failures == ((3, "latency_ms is 9, beyond the limit"),)
     assert reason.advice[0].startswith("loosen the limit")
+
+
+def test_reasons_that_differ_in_numbers_only_are_counted_together_with_an_example(tmp_path: Path) -> None:
+    log, times = new_log(tmp_path), iter(("7", "8", "9"))
+    study = replace(
+        toy_study(log, tmp_path, stop=3), gate=lambda card: f"latency_ms is {next(times)}, beyond the limit"
+    )
+    run(study)
+    opened: Any = SimpleNamespace(history=study.history, log=log, place=Place(tmp_path, "sqlite://", "toy"))
+    ((number, reason),) = why_no_model(opened).failures
+    assert (number, reason) == (3, "such as latency_ms is 7, beyond the limit")
 
 
 @pytest.fixture

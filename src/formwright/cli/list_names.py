@@ -76,11 +76,11 @@ def _options(part: Any) -> list[OptionHelp]:
     made = _class_of(part)
     if isinstance(made, type) and dataclasses.is_dataclass(made):
         return options_of(made, () if issubclass(made, Part) else GIVEN)
-    found = []
+    found, meaning = [], getattr(part, "meaning", lambda _: "")
     for name, one in inspect.signature(getattr(part, "compose", made)).parameters.items():
         kind = "" if one.annotation is one.empty else type_words(one.annotation)
         default = "required" if one.default is one.empty else "null" if one.default is None else str(one.default)
-        found.append(OptionHelp(name, kind, default))
+        found.append(OptionHelp(name, kind, default, meaning(name)))
     return found
 
 

@@ -150,7 +150,7 @@ def source_words(place: "Place") -> list[str]:
     from formwright.pipeline.run_folder import RUN
 
     if (place.folder / RUN).is_file():
-        return [str(place.folder)]
+        return [place.typed_folder]
     return [f"{without_password(place.storage)}#{place.name}", "--folder", str(place.folder)]
 
 

@@ -44,7 +44,10 @@ _SEARCHER = "Search method (`formwright list searchers`); options with --set sea
 _EVALUATOR = "How a design is scored (`formwright list evaluators`); options with --set evaluator.NAME=VALUE."
 _TRIALS = "Maximum number of trials (default 30, unless another limit is given)."
 _HOURS = "Plan the run to take at most about N hours; the search leaves time for the delivered models."
-_STEPS = "Training steps of each trial (default 300; fewer rows: 10 epochs, at least 100)."
+_STEPS = (
+    "Training steps of each trial (default 300; fewer rows: 10 epochs, at least 100), or of the super-network of a "
+    "recipe that trains one."
+)
 _LENGTH = "Maximum number of tokens in a row (default: covers 95 % of the training rows, at most 128)."
 _KEEP = "Number of models to deliver: the best, or those of the Pareto front (default: as the recipe says, else 1)."
 _FINAL = "Maximum training steps of each delivered model (default: three times --steps, or an epoch)."
@@ -85,9 +88,7 @@ def search(
     batch: Annotated[int | None, flag("Rows in a batch (default 64).", TRAINING, min=1)] = None,
     learning_rate: Annotated[float | None, flag("Peak learning rate (default 0.002).", TRAINING)] = None,
     length: Annotated[int | None, flag(_LENGTH, TRAINING, min=8)] = None,
-    dropout: Annotated[
-        float | None, flag("Dropout rate of trials and delivered models (default 0).", TRAINING, min=0, max=1)
-    ] = None,
+    dropout: Annotated[float | None, flag("Dropout rate of all trainings (default 0).", TRAINING, min=0, max=1)] = None,
     keep: Annotated[int | None, flag(_KEEP, DELIVERY, min=1)] = None,
     final_steps: Annotated[int | None, flag(_FINAL, DELIVERY, min=1)] = None,
     final_weights: Annotated[str, flag(_WEIGHTS, DELIVERY)] = "",

@@ -7,7 +7,7 @@ from formwright.core.rng import derive
 from formwright.evaluate.evaluation_file import kept_tables
 from formwright.nn.hf.readme import put_section
 from formwright.pipeline.conclusion import COMPARED, Comparison, comparison_line, score_line
-from formwright.pipeline.delivered import Delivered, delivered, reported, reported_split
+from formwright.pipeline.delivered import Delivered, broken_limits, delivered, reported, reported_split
 from formwright.pipeline.run_folder import FINAL
 from formwright.pipeline.study_place import Opened
 from formwright.study.events import Event
@@ -83,4 +83,10 @@ def conclusion(opened: Opened, models: Sequence[Delivered]) -> list[str]:
         found = noted.get(model.name)
         if found is not None and found.other in known:
             lines.append(describe_comparison(found, model, known[found.other]))
+        lines += [
+            f"{model.name} was measured at {limit.name} {model.costs[limit.name]:.4g} when it was delivered, beyond "
+            f"the limit {limit}, which it kept in the search. If the machine was busy, measure it again with "
+            f"`formwright measure {model.path}`; if not, give a lower limit"
+            for limit in broken_limits(opened, model)
+        ]
     return lines

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from formwright.arch.card import Card
 from formwright.core.checks import folder_name
 from formwright.core.records import Objective
-from formwright.cost import params
+from formwright.cost import is_measured, params
 from formwright.nn.hf.model_folder import CARD
 from formwright.pipeline.study_place import Opened
 from formwright.study.events import Event
@@ -149,6 +149,14 @@ def measured_models(opened: Opened) -> dict[str, Delivered]:
 def with_costs(model: Delivered, session: MeasurementSession) -> Delivered:
     """Give a model with what was measured of it in a measurement session."""
     return replace(model, costs={**model.costs, **session.of(model.name, model.digest)})
+
+
+def broken_limits(opened: Opened, model: Delivered, costs: Mapping[str, float] | None = None) -> list[Objective]:
+    """List the measured limits of the search beyond which a found model is, by its costs or by other ones."""
+    known = model.costs if costs is None else costs
+    limits = [Objective.parse(text) for text in opened.search.limits if model.role != "baseline"]
+    measured = [limit for limit in limits if is_measured(limit.name) and limit.name in known]
+    return [limit for limit in measured if not limit.meets(known[limit.name])]
 
 
 def undelivered(log: Log) -> dict[str, Undelivered]:

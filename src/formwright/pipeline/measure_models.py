@@ -1,7 +1,7 @@
 """What delivered models cost: counted at the length of their study, and measured in turns in one session."""
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -25,6 +25,7 @@ from formwright.pipeline.delivered import (
     Delivered,
     MeasurementSession,
     Miss,
+    broken_limits,
     card_of_model,
     delivered,
     exceeds,
@@ -87,7 +88,11 @@ def _loosened(limit: Objective) -> Objective:
 
 def _decided(opened: Opened, card: Card, limits: Sequence[Objective]) -> float:
     meter = _meter(limits[0].name, opened.search.length, _device(opened))
-    return meter.decided(card, lambda value: all(limit.meets(value) for limit in limits))
+    return meter.decided(card, _keeps(limits))
+
+
+def _keeps(limits: Sequence[Objective]) -> Callable[[float], bool]:
+    return lambda value: all(limit.meets(value) for limit in limits)
 
 
 def _meter(name: str, length: int, device: str = "cpu") -> Meter:
@@ -150,7 +155,12 @@ def _measure_session(opened: Opened, models: Sequence[Delivered]) -> Measurement
     trial = TimingSettings(length=opened.search.length, runs=_RUNS, device=_device(opened))
     others = [name for name in dict.fromkeys(_named(opened)) if is_measured(name) and name not in RUNTIMES]
     meters = {name: _meter(name, trial.length, trial.device) for name in others}
-    least = {model.name: {name: meters[name](card_of_model(model)) for name in others} for model in models}
+    limits = list(map(Objective.parse, opened.search.limits))
+    own = {name: [limit for limit in limits if limit.name == name] for name in others}
+    least = {
+        model.name: {name: meters[name].decided(card_of_model(model), _keeps(own[name])) for name in others}
+        for model in models
+    }
     busy = any(meter.busy for meter in meters.values())
     with tempfile.TemporaryDirectory() as folder:
         subjects = _subjects(models, Path(folder), runtimes=bool(opened.deliver.targets))
@@ -159,7 +169,8 @@ def _measure_session(opened: Opened, models: Sequence[Delivered]) -> Measurement
             for (name, way, _), latency in zip(subjects, found, strict=True):
                 least[name][way] = min(latency.median_ms, least[name].get(way, latency.median_ms))
                 busy |= latency.busy
-            if not any(exceeds(least[name], limit) for name, limit in opened.deliver.targets.items() if name in least):
+            missed = any(exceeds(least[name], limit) for name, limit in opened.deliver.targets.items() if name in least)
+            if not missed and not any(broken_limits(opened, model, least[model.name]) for model in models):
                 break
     digests = {model.name: model.digest for model in models}
     return MeasurementSession(trial.length, trial.device, trial.threads, busy, least, digests)

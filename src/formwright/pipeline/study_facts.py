@@ -123,14 +123,14 @@ def why_no_model(opened: Opened) -> NoModel:
 
 
 def _common(reasons: Iterable[str]) -> tuple[tuple[int, str], ...]:
-    """Give the most common reasons, each by its first wording; reasons that differ in numbers only are one."""
-    first: dict[str, str] = {}
-    counts: Counter[str] = Counter()
+    """Give the most common reasons; those that differ in numbers only are one, of which the first is the example."""
+    wordings: dict[str, Counter[str]] = {}
     for reason in reasons:
-        key = _NUMBER.sub("N", reason)
-        first.setdefault(key, reason)
-        counts[key] += 1
-    return tuple((count, first[key]) for key, count in counts.most_common(_SHOWN))
+        wordings.setdefault(_NUMBER.sub("N", reason), Counter())[reason] += 1
+    common = sorted(wordings.values(), key=lambda some: -some.total())[:_SHOWN]
+    return tuple(
+        (some.total(), f"such as {next(iter(some))}" if len(some) > 1 else next(iter(some))) for some in common
+    )
 
 
 def _broken(limit: Objective, trials: Sequence[Trial]) -> str:
@@ -144,8 +144,8 @@ def _broken(limit: Objective, trials: Sequence[Trial]) -> str:
 
 
 def _more_trials(opened: Opened) -> str:
-    return f"evaluate more designs: formwright resume {shlex.quote(str(opened.place.folder))} --trials N"
+    return f"evaluate more designs: formwright resume {shlex.quote(opened.place.typed_folder)} --trials N"
 
 
 def _all_trials(opened: Opened) -> str:
-    return f"look at all trials and their reasons: formwright show {shlex.quote(str(opened.place.folder))}"
+    return f"look at all trials and their reasons: formwright show {shlex.quote(opened.place.typed_folder)}"

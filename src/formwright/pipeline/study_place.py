@@ -15,6 +15,7 @@ from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import PipelineRun, StageRun
 from formwright.pipeline.run_folder import DATABASE, RUN, RunRecord, resume_line
 from formwright.space.space import Space
+from formwright.space.zoo import CARDS, SPACES
 from formwright.study.replay import Replay
 from formwright.study.store import Log, Store, StoreError
 from formwright.study.study import StudySetup
@@ -34,6 +35,12 @@ class Place:
 
     def __post_init__(self) -> None:
         folder_name("a study", self.name)
+
+    @property
+    def typed_folder(self) -> str:
+        """Return the folder as it is typed: `./hat`, where `hat` alone would mean a published space or design."""
+        name = str(self.folder)
+        return f"./{name}" if name in SPACES.names() or name in CARDS.names() else name
 
     def open(self, *, wait: bool = False, update: bool = False, run: PipelineRun | None = None) -> "Opened":
         """Open the log and read the configuration that stands in it, unless the `run` is at hand.

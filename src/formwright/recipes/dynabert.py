@@ -6,6 +6,7 @@ from what has adaptive width (section 2.2). Differences:
 
 - Importance is the mean size of weight times gradient over all weights of a head or channel (the recipe `eftnas`).
 - A step trains the largest version, the smallest and two between them; in the paper all four widths, and all twelve.
+- Teacher, widths and depths have three epochs each; the last two at 1e-4 with a cosine decay.
 - Layers are spread evenly: of n layers the i-th of k is layer floor(i n / k).
 - Scores weigh 1, and the mean distance of the hidden states of all layers 0.1 while widths are trained and 1 with
   depths; the output of the embedding is not compared. There are no labels, but for a last fine-tuning, which is off
@@ -44,6 +45,7 @@ from formwright.supernet.rules import Sandwich
     command="compress",
     needs="a pretrained model (MiniLM of the extra `demo`) and a task",
     takes="as planned and shown first; --hours scales it",
+    meanings={"widths": "shares of heads and channels", "depths": "shares of layers"},
 )
 def dynabert(
     task: TaskChoice,

@@ -47,6 +47,7 @@ USUAL_TRAINING = TrainingChoice(batch=32, learning_rate=5e-5, warmup=0.1, dropou
     paper="Munoz et al. 2024, EFTNAS",
     command="compress",
     needs="a pretrained model (MiniLM of the extra `demo`) and a task",
+    meanings={"hidden": "hidden sizes of smaller models, next to the model's own"},
     takes="as planned and shown first; --hours scales it",
 )
 def eftnas(

@@ -30,6 +30,7 @@ from formwright.supernet.rules import Uniform
     paper="Fast BERT Search, as the survey describes it (section VIII-F)",
     needs="a text task",
     takes="2 minutes of one core for mini-glue/sst2",
+    meanings={"keep": "share of the operations that the menu keeps, the fastest ones"},
 )
 @with_start
 def fast_bert_search(

@@ -2,8 +2,9 @@
 
 "HAT: Hardware-Aware Transformers for Efficient Natural Language Processing". What differs from the paper, and why:
 
-- The default space has the authors' choices at a size for Multi30k (`hat-nano`); `hat` is theirs. As in their code,
-  fewer heads are wider ones over the same channels, and several encoder layers are read as one longer text.
+- The super-network has 4,000 steps, far fewer than in the paper. The default space has the authors' choices at a size
+  for Multi30k (`hat-nano`); `hat` is theirs. As in their code, fewer heads are wider ones over the same channels, and
+  several encoder layers are read as one longer text.
 - Latency is measured for each design when it is proposed, and again before it is delivered, instead of predicted by a
   network that was fitted to 2,000 measurements. `writing_30x5_ms` is what they measure: 30 tokens with 5 beams.
 - Designs are judged by the validation loss (perplexity) with shared weights, as in the paper, not by BLEU.
@@ -30,6 +31,7 @@ from formwright.supernet.rules import Uniform
     "one super-network for translation, evolution within a latency measured on this device (HAT, Wang et al. 2020)",
     paper="Wang et al. 2020, HAT: Hardware-Aware Transformers",
     needs="a task of translation, such as `translation`, or `multi30k` with its files",
+    meanings={"weights": "initial weights of the delivered model: fresh or shared"},
     takes="estimated: 15 minutes on two cores for the builtin task translation",
 )
 @with_start

@@ -32,6 +32,7 @@ from formwright.supernet.rules import Largest, Uniform
     "encoders of sound of all sizes, the largest trained first (LightHuBERT, Wang et al. 2022)",
     paper="Wang et al. 2022, LightHuBERT",
     needs="a task of frames, such as a folder of recordings for each label",
+    meanings={"steps": "training steps of both stages together"},
     takes="4 minutes of one core for 720 spoken digits",
 )
 @with_start

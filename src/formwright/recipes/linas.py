@@ -4,7 +4,6 @@
 differs, and why:
 
 - The super-network is trained by the pipeline (`steps`), one random design a step as in HAT; theirs are given.
-- Costs that follow from a design are counted for every candidate; theirs are predicted like the score.
 - Candidates are ranked by what they are predicted to add to the hypervolume of the front, not by fronts and crowding.
 - An encoding without inactive choices: two vectors are never the same design.
 - A tenth of the proposals are random, against predictors that are wrong where nothing was validated.
@@ -31,6 +30,10 @@ from formwright.supernet.rules import Uniform
     "the front of a super-network by predictors and few validations (LINAS, Cummings et al. 2022)",
     paper="Cummings et al. 2022, Hardware-Aware Framework for NAS Across Modalities",
     needs="images, or a space whose designs read their weights from the largest one",
+    meanings={
+        "objectives": "goals, such as accuracy:max and latency_ms:min; default: that of the task",
+        "batch": "designs that are proposed and validated in a round",
+    },
     takes="1 minute of one core for the builtin task digits",
 )
 @with_start

@@ -32,6 +32,10 @@ from formwright.supernet.rules import Uniform, Walk
     paper="Xu et al. 2022, Analyzing and Mitigating Interference in NAS",
     needs="a text task, or a text without labels",
     takes="3 minutes of one core for mini-glue/sst2",
+    meanings={
+        "walk": "change one operation from step to step (MAGIC-T), or draw each chain at random",
+        "anchor": "align chains with the best one so far (MAGIC-A)",
+    },
 )
 @with_start
 def magic(

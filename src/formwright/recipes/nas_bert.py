@@ -38,6 +38,15 @@ from formwright.recipes.recipe import recipe
     paper="Xu et al. 2021, NAS-BERT",
     command="compress",
     needs="a pretrained encoder (MiniLM of the extra `demo`) and any text",
+    meanings={
+        "text": "text to learn from: a file, or wikitext (default: the documentation of Python)",
+        "sizes": "parameters or milliseconds of the students, such as 5M, 8ms or 10M@8ms",
+        "data": "folder of the files of wikitext",
+        "rows": "maximum number of pieces of text to learn from",
+        "length": "maximum number of tokens in a piece of text",
+        "batch": "pieces of text in a batch",
+        "device": "where models run: auto, cpu, cuda or mps",
+    },
     takes="42 minutes for three sizes of MiniLM with `--workers 2` on two busy cores; --hours scales it",
 )
 def nas_bert(  # noqa: PLR0913 - the options of its first stage

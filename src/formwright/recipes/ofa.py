@@ -4,8 +4,9 @@
 
 - Designs are vision transformers of the nano size, not convolutional networks: depth opens first, then width, heads and
   feed-forward ratios. There are no kernel sizes, and no image sizes, to choose.
-- Steps are counted in thousands, for images of 8 by 8 pixels. All phases of the shrinking share one learning rate; in
-  the authors' code each has its own. A step trains two designs in all phases; theirs trains one, two or four.
+- Steps are counted in thousands, for images of 8 by 8 pixels. All phases of the shrinking share one learning rate,
+  1e-3, half of that of the largest design; in the authors' code each has its own. A step trains two designs in all
+  phases; theirs trains one, two or four.
 - Labels and teacher weigh the same, as in the authors' code; labels are not smoothed.
 - Channels are not sorted by their size before the widths open.
 - Designs are judged with their weights, on validation rows (some of them if a known design significantly beats them),
@@ -29,6 +30,7 @@ from formwright.supernet.rules import Largest, ProgressiveShrinking
     "one network for all sizes by progressive shrinking, searched without more training (OFA, Cai et al. 2020)",
     paper="Cai et al. 2020, Once-for-All",
     needs="images, or a space whose designs are slices of the largest",
+    meanings={"steps": "training steps of the shrinking; the largest design has half as many before"},
     takes="2 minutes of one core for the builtin task digits",
 )
 @with_start

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, get_args, get_origin, get_type_hints
 
 from formwright.core.errors import IllegalInput, nearest_hint
@@ -10,6 +10,22 @@ from formwright.core.options import PartReader
 from formwright.pipeline.pipeline import Pipeline
 
 _PLAIN = {int, float, bool, str, type(None)}
+# what options mean that several recipes have
+_MEANINGS = {
+    "task": "the task: its name, and where its rows are",
+    "model": "pretrained model: a folder, or a name on the hub",
+    "space": "name of a space, FILE.py:NAME, or a stage that makes it",
+    "start": "model whose weights the super-network starts with: a folder, a name on the hub, or a stage",
+    "targets": "the most that delivered models may cost, such as macs=50%",
+    "limits": "hard limits of a design, such as params<=5M",
+    "latency": "wanted milliseconds of a row; designs between 0.85 and 1.1 of it are judged",
+    "order": "how heads and channels are scored, the best of which smaller models have",
+    "steps": "training steps of the super-network",
+    "trials": "maximum number of trials of the search",
+    "finetune": "training steps of delivered models",
+    "training": "how models are trained: options of the stages' own trainings",
+    "seed": "random seed",
+}
 
 
 @dataclass(frozen=True)
@@ -17,7 +33,7 @@ class Recipe:
     """A function that returns a pipeline, with what a list of methods says of it.
 
     `command` is the one of the command line that runs it, `needs` what it reads, and `takes` the time at the default
-    budget on two cores, as far as it was measured.
+    budget on two cores, as far as it was measured. `meanings` says what its own options mean, by name.
     """
 
     compose: Callable[..., Pipeline]
@@ -27,6 +43,7 @@ class Recipe:
     command: str = "search"
     needs: str = ""
     takes: str = ""
+    meanings: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, *arguments: Any, **options: Any) -> Pipeline:
         """Compose the pipeline; refuse an option that the recipe does not have."""
@@ -61,8 +78,12 @@ class Recipe:
     def options(self) -> list[str]:
         return list(inspect.signature(self.compose).parameters)
 
+    def meaning(self, option: str) -> str:
+        """Say what an option means; empty where the recipe does not."""
+        return self.meanings.get(option, _MEANINGS.get(option, ""))
 
-def recipe(name: str, about: str, **facts: str) -> Callable[[Callable[..., Pipeline]], Recipe]:
+
+def recipe(name: str, about: str, **facts: Any) -> Callable[[Callable[..., Pipeline]], Recipe]:
     """Make a recipe of a function, by a name and a line about it; `facts` are further fields of `Recipe`."""
 
     def decorate(compose: Callable[..., Pipeline]) -> Recipe:

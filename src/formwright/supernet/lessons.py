@@ -256,7 +256,10 @@ class TwoStage(Lesson):
         return self.share
 
     def check(self, rule: "Rule", has_teacher: bool) -> None:
-        self.first.check(rule, has_teacher)
+        try:
+            self.first.check(rule, has_teacher)
+        except IllegalInput as error:
+            raise IllegalInput(f"first lesson of {self.NAME}: {error}; lesson.first=labels needs nothing") from None
         self.then.check(rule, has_teacher=True)
         if rule.switches and not any(abs(one - self.share) < _CLOSE for one in rule.switches):
             raise IllegalInput(

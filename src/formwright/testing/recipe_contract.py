@@ -57,6 +57,8 @@ class RecipeContract(ABC):
         for fact in ("name", "about", "paper", "needs", "takes"):
             assert getattr(one, fact), f"{one.name} says nothing of {fact}"
         assert one.command in {"search", "compress", "train"}
+        unknown = [option for option in one.options if not one.meaning(option)]
+        assert not unknown, f"{one.name} does not say what {', '.join(unknown)} mean"
 
     def test_it_is_a_short_file_that_lists_what_differs_from_the_paper(self) -> None:
         module = inspect.getmodule(type(self).recipe.compose)
