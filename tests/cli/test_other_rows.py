@@ -102,6 +102,9 @@ def test_a_folder_of_recordings(run: Run, tmp_path: Path, frames: dict[str, int]
     options = ("--frames", ",".join(f"{name}={value}" for name, value in frames.items())) if frames else ()
     model = trained(run, tmp_path, "frames", "--task", data, *options)
     again(run, model, "--task", data, onnx=bool(frames))
+    readme = (model / "README.md").read_text(encoding="utf-8")
+    assert "AutoFeatureExtractor" in readme
+    assert "tokeni" not in readme
     kept = json.loads((model / "preprocessor_config.json").read_text())
     assert (kept["window"], kept["hop"], len(kept["mean"])) == ((256, 64, 9) if frames else (200, 80, 12))
     found = predictions(run, model, data / "low")

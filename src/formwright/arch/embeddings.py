@@ -26,6 +26,7 @@ class TokenEmbedding:
 
     TYPE: ClassVar[str] = "tokens"
     PICTURE: ClassVar[str] = "table"  # how it is drawn
+    PREPARED_BY: ClassVar[str] = "AutoTokenizer"  # what prepares it in Hugging Face
     INPUT: ClassVar[str] = "input_ids"  # the name of what it reads, as in Hugging Face
     POOLS_ALL: ClassVar[bool] = False  # no token stands for a row: a head reads the mean of all
     vocabulary: Positive
@@ -98,6 +99,7 @@ class PatchEmbedding:
 
     TYPE: ClassVar[str] = "patches"
     PICTURE: ClassVar[str] = "grid"
+    PREPARED_BY: ClassVar[str] = "AutoImageProcessor"
     INPUT: ClassVar[str] = "pixel_values"
     POOLS_ALL: ClassVar[bool] = False
     symbols: ClassVar[int] = 0
@@ -156,6 +158,7 @@ class FrameEmbedding:
 
     TYPE: ClassVar[str] = "frames"
     PICTURE: ClassVar[str] = "bars"
+    PREPARED_BY: ClassVar[str] = "AutoFeatureExtractor"
     INPUT: ClassVar[str] = "input_features"
     POOLS_ALL: ClassVar[bool] = True
     symbols: ClassVar[int] = 0

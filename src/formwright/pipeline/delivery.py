@@ -153,7 +153,7 @@ def _write(
     lineage = {
         "space": name_without_folder(str(space)),
         "searcher": "" if search.searcher is None else search.searcher.name,
-        "trial": candidate.trial,
+        **({} if candidate.trial is None else {"trial": candidate.trial}),
     }
     if _begins_shared(opened, candidate):
         lineage["began with"] = "the weights that the trials shared"

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,7 @@ from formwright.space.zoo.elastic import (
     scored_parts,
     shares_hidden,
     stacks_of,
+    with_layers,
     with_stacks,
 )
 from formwright.supernet.importance import Importance
@@ -97,10 +98,7 @@ def sub_network(card: Card, sizes: LayerSizes, hidden: int | None = None) -> Car
             resized(layer, dict(zip((part.name for part in scored_parts(layer)), next(rows), strict=True)))
             for layer in stack.layers
         )
-        changes[key] = replace(stack, layers=layers)
-        if hidden is not None:
-            layers = tuple(replace(layer, width=hidden) for layer in layers)
-            changes[key] = replace(stack, embedding=replace(stack.embedding, width=hidden), layers=layers)
+        changes[key] = with_layers(stack, layers, hidden)
     return with_stacks(card, changes)
 
 

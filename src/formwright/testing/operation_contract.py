@@ -100,7 +100,8 @@ class OperationContract(ABC):
             built = {name: tuple(one.shape) for name, one in skeleton(card).named_parameters()}
             declared = tensors_of(card)
             assert {name: one.shape for name, one in declared.items()} == built
-            assert list(declared) == list(built), "in another order"
+            order = "declared in another order than torch lists them: a module's own parameters before its children's"
+            assert list(declared) == list(built), order
             assert params(card) == sum(one.numel() for one in skeleton(card).parameters())
 
     @torch.no_grad()

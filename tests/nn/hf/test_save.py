@@ -1,8 +1,11 @@
 """The exported folder: what is in it, and that transformers loads the same model from it."""
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import tokenizers
 import torch
@@ -138,6 +141,26 @@ def test_a_full_disk_is_a_users_error(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(IllegalInput, match=r"cannot write model\.safetensors: No space left"):
         save_pretrained_folder(lively("bert"), tmp_path / "model")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["bert", "viewer"])
+def test_the_programs_of_a_model_card_load_the_model_and_what_prepares_its_inputs(name: str, tmp_path: Path) -> None:
+    tokenizer = word_tokenizer() if name == "bert" else None
+    folder = save_pretrained_folder(lively(name), tmp_path / "model", tokenizer=tokenizer)
+    programs = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert len(programs) == 2
+    assert ["trust_remote_code" in program for program in programs] == [False, True]
+    found: dict[str, Any] = {"FOLDER": str(folder)}
+    exec(programs[0], found)
+    assert type(found["model"]).__name__ in AUTO_CLASSES
+    inputs = found["prepare"](["w5 w6"] if name == "bert" else np.zeros((8, 8, 3), np.uint8), return_tensors="pt")
+    with torch.no_grad():
+        assert found["model"].eval()(**inputs).logits.shape[0] == 1
+
+
+def test_a_model_card_names_nothing_that_the_folder_lacks(tmp_path: Path) -> None:
+    folder = save_pretrained_folder(lively("bert"), tmp_path / "model")
+    assert "prepare" not in (folder / "README.md").read_text(encoding="utf-8")
 
 
 def test_operations_are_counted_at_the_length_that_the_model_was_judged_with(tmp_path: Path) -> None:

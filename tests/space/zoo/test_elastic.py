@@ -30,6 +30,7 @@ from formwright.nn.cuts import cuts
 from formwright.space import Fields
 from formwright.space.zoo import load_card, load_space
 from formwright.space.zoo.elastic import ElasticChoices, FurtherSizes, elastic, elastic_parts, resized
+from formwright.supernet.automatic import sub_network
 
 BERT = load_card("bert-mini")  # 4 layers, 4 heads, feed-forward 1024
 FITTING: dict[str, Any] = {"heads": (2, 4), "feed_forward": (512, 1024)}
@@ -151,6 +152,17 @@ def test_everything_else_stays_as_it_was() -> None:
     smaller = replace(block, mixer=replace(mixer, heads=2), feed_forward=(32,))
     expected = replace(card, encoder=replace(card.stacks[0], layers=(smaller, block)))
     assert space.card(Fields.of(layers=(layer(2, 32), layer(4, 64)))) == expected
+
+
+def test_a_design_whose_relative_layers_are_all_left_out_has_no_positions() -> None:
+    block = Block(32, Attention(2, 16, relative=Relative(9)), (64,))
+    card = Card(Stack(TokenEmbedding(100, 32, positions="relative"), (block, block)))
+    space = elastic(card, heads=(0, 2))
+    cards = [space.card(design) for design in space.enumerate()]
+    none = [all(isinstance(layer.mixer, Identity) for layer in one.stacks[0].layers) for one in cards]  # type: ignore[union-attr]
+    assert sorted(none) == [False] * 3 + [True]
+    assert [one.stacks[0].embedding.positions == "none" for one in cards] == none
+    assert sub_network(card, ((0, 64), (0, 64))) == cards[none.index(True)]
 
 
 @pytest.mark.parametrize(

@@ -24,11 +24,12 @@ NAMED_CARDS = [
     "flexibert-bert-mini", "flexibert-bert-tiny", "flexibert-convbert-2-256", "flexibert-convbert-4-128",
     "flexibert-convbert-mini", "flexibert-convbert-tiny", "flexibert-fnet-2-256", "flexibert-fnet-4-128",
     "flexibert-fnet-mini", "flexibert-fnet-tiny", "flexibert-large", "flexibert-mini",
-    "flexibert-mini-without-heteroscedastic", "flexibert-mini-without-second-order", "lts-13m", "lts-19m", "lts-1m",
+    "flexibert-mini-without-heteroscedastic", "flexibert-mini-without-second-order", "frames-nano", "lts-13m",
+    "lts-19m", "lts-1m",
     "lts-25m", "lts-30m", "lts-33m", "lts-3m", "lts-4m", "lts-50m", "lts-6m", "lts-7m", "lts-9m", "supershaper-37m",
     "supershaper-47m", "supershaper-56m", "supershaper-61m", "supershaper-87m", "supershaper-91m", "tf-tas-b",
     "tf-tas-s", "tf-tas-t", "transformer-base", "transformer-big", "transformer-tiny", "transformer-writer-tiny",
-    "vitas-a", "vitas-b", "vitas-c", "vitas-e", "vitas-f",
+    "vit-nano-28", "vit-nano-32", "vit-nano-8", "vitas-a", "vitas-b", "vitas-c", "vitas-e", "vitas-f",
 ]  # fmt: skip
 NAMED_SPACES = [
     "autobert-zero", "autobert-zero-nano", "autoformer-base", "autoformer-nano", "autoformer-nano-28",

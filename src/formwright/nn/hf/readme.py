@@ -21,14 +21,16 @@ class Provenance:
     lineage: Facts
 
 
-def readme(card: Card, task: str | None, auto_class: str, provenance: Provenance, *, stock: bool = False) -> str:
-    """Write the model card of a folder; `auto_class` is what loads it."""
+def readme(
+    card: Card, task: str | None, auto_class: str, provenance: Provenance, prepared_by: str = "", *, stock: bool = False
+) -> str:
+    """Write the model card of a folder; `auto_class` loads the model, and `prepared_by` what prepares its inputs."""
     title = f"{card.family.capitalize()} designed with Formwright"
     head = ["---", "library_name: transformers", "tags:", "- formwright", f"- {card.family}"]
     if task is not None:
         head.append(f"pipeline_tag: {pipeline_name(card, task)}")
     parts = ["\n".join([*head, "---", ""]), f"# {title}\n", f"Digest of the design: `{card.digest}`\n"]
-    parts.append(_usage(auto_class, stock))
+    parts.append(_usage(auto_class, prepared_by, stock))
     named = {"Scores": provenance.scores, "Costs": provenance.costs, "Lineage": provenance.lineage}
     return "\n".join(parts + [_table(name, facts) for name, facts in named.items() if facts])
 
@@ -56,14 +58,19 @@ def _put(path: Path, title: str, section: str) -> None:
     replace_file(path, before + new if heading else f"{text.rstrip()}\n\n{new}")
 
 
-def _usage(auto_class: str, stock: bool) -> str:
-    load = f"from transformers import {auto_class}\n\nmodel = {auto_class}.from_pretrained(FOLDER"
+def _usage(auto_class: str, prepared_by: str, stock: bool) -> str:
+    classes = {"model": auto_class, **({"prepare": prepared_by} if prepared_by else {})}
+    imports = f"from transformers import {', '.join(sorted(classes.values()))}\n"
+
+    def load(options: str = "") -> str:
+        return "".join(f"\n{name} = {one}.from_pretrained(FOLDER{options})" for name, one in classes.items())
+
     if stock:
-        return f"```python\n{load})\n```\n"
+        return f"```python\n{imports}{load()}\n```\n"
     return (
-        f"Where formwright is installed:\n\n```python\nimport formwright\n{load})\n```\n\n"
+        f"Where formwright is installed:\n\n```python\nimport formwright\n{imports}{load()}\n```\n\n"
         "Elsewhere the code in this folder loads the model; read it first, then:\n\n"
-        f"```python\n{load}, trust_remote_code=True)\n```\n"
+        f"```python\n{imports}{load(', trust_remote_code=True')}\n```\n"
     )
 
 

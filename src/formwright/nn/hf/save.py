@@ -21,6 +21,7 @@ from formwright.nn.hf.imported import MULTI_LABEL, load_folder
 from formwright.nn.hf.model_folder import CARD, whole_folder
 from formwright.nn.hf.readme import Facts, Provenance, readme
 from formwright.nn.hf.side_files import (
+    PREPROCESSOR,
     describe,
     evaluation_summary,
     leave_open,
@@ -79,7 +80,7 @@ def save_pretrained_folder(  # noqa: PLR0913  all that is known of a model goes 
         operations = (evaluation or {}).get("length") or _LENGTH
         costs = {"parameters": params(card)}
         costs |= {f"multiply-accumulates at {input_size(card, operations)}": macs(card, operations)}
-    provenance = Provenance(scores or {}, costs, {**(lineage or {}), **evaluation_summary(evaluation)})
+    provenance = Provenance(scores or {}, costs, {**(lineage or {}), **evaluation_summary(card, evaluation)})
     table = card.stacks[0].embedding
     length, types = (table.length, table.types) if isinstance(table, TokenEmbedding) else (None, 0)
     with whole_folder(Path(folder), force=force) as part:
@@ -96,9 +97,16 @@ def save_pretrained_folder(  # noqa: PLR0913  all that is known of a model goes 
         if not form.stock:
             write_code(part, foreign=foreign_operations(card))
         (part / CARD).write_bytes(card.canonical)
-        text = readme(card, task, form.loads, provenance, stock=form.stock)
+        text = readme(card, task, form.loads, provenance, _prepared_by(card, part), stock=form.stock)
         (part / "README.md").write_text(text, encoding="utf-8")
     return Path(folder)
+
+
+def _prepared_by(card: Card, folder: Path) -> str:
+    """Name the class that prepares inputs, where the folder has what it reads."""
+    embedding = card.stacks[0].embedding
+    settings = "tokenizer_config.json" if isinstance(embedding, TokenEmbedding) else PREPROCESSOR
+    return embedding.PREPARED_BY if (folder / settings).is_file() else ""
 
 
 def _writing(card: Card, spec: HeadSpec | None, folder: Path) -> dict[str, int]:

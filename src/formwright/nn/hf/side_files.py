@@ -169,12 +169,12 @@ def read_evaluation(folder: Path) -> dict[str, Any] | None:
     return found
 
 
-def evaluation_summary(evaluation: Mapping[str, Any] | None) -> dict[str, str]:
+def evaluation_summary(card: Card, evaluation: Mapping[str, Any] | None) -> dict[str, str]:
     """Return the line of a model card that says how to repeat the scores."""
     if evaluation is None:
         return {}
-    length = evaluation.get("length")
-    rows = f"at most {length} tokens a row: `tokenizer(..., truncation=True)`; " if length else ""
+    length, unit = evaluation.get("length"), card.stacks[0].embedding.TYPE
+    rows = f"at most {length} {unit} a row: `prepare(..., truncation=True)`; " if length else ""
     return {"repeat the scores": f"{rows}rows and settings in {EVALUATION}, or `formwright evaluate FOLDER`"}
 
 

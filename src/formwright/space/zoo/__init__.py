@@ -67,6 +67,7 @@ CARDS: Registry[Card] = Registry(
         "autoformer-s": f"{_ZOO}.autoformer:SMALL",
         "autoformer-b": f"{_ZOO}.autoformer:BASE",
         "autoformer-supernet-t": f"{_ZOO}.autoformer:SUPERNET_TINY",
+        **_named("plain", "", "vit_nano_8", "vit_nano_28", "vit_nano_32", "frames_nano"),
         **_named("tf_tas", "tf-tas-", "t", "s", "b"),
         **_named("vitas", "vitas-", "a", "b", "c", "e", "f"),
         **{f"supershaper-{size}m": f"{_ZOO}.supershaper:M{size}" for size in (37, 47, 56, 61, 87, 91)},

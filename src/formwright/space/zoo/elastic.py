@@ -184,11 +184,19 @@ def _cut(stack: Stack, design: Fields, own: Fields) -> Stack:
         layers = tuple(resized(layer, chosen[f"layer_{index}"]) for index, layer in enumerate(layers))
     else:
         layers = tuple(resized(layer, sizes) for layer, sizes in zip(layers, chosen, strict=False))
-    width = own.get("hidden", design.get("hidden"))
-    if width is None:
-        return replace(stack, layers=layers)
-    narrow = tuple(replace(layer, width=width) for layer in layers)
-    return replace(stack, embedding=replace(stack.embedding, width=width), layers=narrow)
+    return with_layers(stack, layers, own.get("hidden", design.get("hidden")))
+
+
+def with_layers(stack: Stack, layers: tuple[Layer, ...], hidden: int | None = None) -> Stack:
+    """Give a stack with other layers, and of another hidden size if one is given."""
+    embedding = stack.embedding
+    if hidden is not None:
+        embedding, layers = replace(embedding, width=hidden), tuple(replace(layer, width=hidden) for layer in layers)
+    if embedding.positions == "relative" and not any(
+        one.relative_axes for layer in layers for _, one in layer.operations
+    ):
+        embedding = replace(embedding, positions="none")  # the layers that had the tables are left out
+    return replace(stack, embedding=embedding, layers=layers)
 
 
 def _of(option: Any, key: str) -> Any:
