@@ -4,8 +4,12 @@ from typing import Any, get_args
 
 import pytest
 
+from formwright.arch.card import Card
 from formwright.arch.embeddings import FrameEmbedding, PatchEmbedding, TokenEmbedding
 from formwright.arch.heads import HeadSpec, Task
+from formwright.arch.layers import Block, Stack
+from formwright.arch.ops import Attention
+from formwright.arch.tensors import POOLED, STREAM
 
 LOGITS = ("logits",)
 PROPERTIES: dict[str, tuple[Any, ...]] = {
@@ -34,3 +38,14 @@ def test_heads_and_embeddings_say_what_others_ask_them() -> None:
     assert [one.INPUT for one in read] == ["input_ids", "pixel_values", "input_features"]
     assert [one.most_tokens for one in read] == [7, None, 5]
     assert [(one.symbols, one.types, one.POOLS_ALL) for one in read] == [(9, 2, False), (0, 0, False), (0, 0, True)]
+
+
+@pytest.mark.parametrize("pooler", [True, False])
+def test_only_a_head_of_whole_sequences_reads_what_a_pooler_writes(pooler: bool) -> None:
+    stack = Stack(TokenEmbedding(9, 4, length=7), (Block(4, Attention(1, 4), (8,)),))
+    read = {}
+    for task in ("sequence-classification", "token-classification", "span-extraction"):
+        weight, _ = HeadSpec(task).tensors(Card(encoder=stack, pooler=pooler))
+        read[task] = weight.axes[1][0].group
+    assert read.pop("sequence-classification") == (POOLED if pooler else STREAM)
+    assert set(read.values()) == {STREAM}

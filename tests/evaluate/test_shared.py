@@ -211,6 +211,19 @@ def test_the_rival_is_the_best_of_those_that_cost_no_more(trained: SharedWeights
     assert shared(lost(trained)).evaluate(Request(WHOLE), context).artifacts[RIVAL] == "1"
 
 
+def test_where_less_is_better_the_rival_is_the_one_with_the_least(
+    trained: SharedWeights, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few_right = replace(metric("accuracy"), direction="min")
+    monkeypatch.setattr("formwright.evaluate.shared.metric", lambda _: few_right)
+    best = shared(lost(trained)).evaluate(Request(NARROW), Context(folder=tmp_path))
+    others = [replace(best, metrics={"accuracy": share}) for share in (0.8, 0.9)]
+    trials = (finished(0, NARROW, others[0]), finished(1, NARROW, best), finished(2, NARROW, others[1]))
+    found = shared(trained).evaluate(Request(WHOLE), Context(folder=tmp_path, history=History(trials)))
+    assert found.artifacts[RIVAL] == "1"
+    assert found.metrics["accuracy"] > best.metrics["accuracy"]
+
+
 def test_who_has_lost_its_answers_is_no_rival(trained: SharedWeights, tmp_path: Path) -> None:
     first = shared(trained).evaluate(Request(NARROW), Context(folder=tmp_path))
     trials = history(finished(0, NARROW, first))
@@ -406,6 +419,28 @@ def test_looks_are_taken_less_and_less_often() -> None:
     slow = Model(truth)
     race(slow, truth[:8], truth[:8], accuracy, RaceRules(first=2, growth=1.0))
     assert [len(rows) for rows in slow.asked] == [2, 1, 1, 1, 1, 1, 1]  # grows by a row at least, so that it ends
+
+
+@pytest.mark.parametrize(("wrong", "whole"), [(3, True), (12, False)])
+def test_the_doubt_of_a_race_is_divided_among_its_comparisons(wrong: int, whole: bool) -> None:
+    """Chance puts one race of eight 3 answers behind: less than the doubt of a race, more than that of a comparison."""
+    truth = np.ones(200, np.int64)
+    found = truth.copy()
+    found[derive(0, "race").permutation(len(truth))[:wrong]] = 0  # of the rows that are asked for first
+    ran = race(Model(found), truth, truth, accuracy, RaceRules(first=16, growth=1.3, doubt=0.3))
+    assert ran.whole == whole
+
+
+def test_the_lead_that_was_seen_counts_as_one_of_the_swaps() -> None:
+    """One answer behind is the work of chance in half of all races: of 7 swaps hardly ever one or none has the lead."""
+    ended = 0
+    for rows in range(16, 76):
+        truth = np.ones(rows + 1, np.int64)
+        found = truth.copy()
+        found[derive(0, "race").permutation(len(truth))[0]] = 0
+        rules = RaceRules(first=rows, growth=2.0, doubt=0.3)
+        ended += not race(Model(found), truth, truth, accuracy, rules).whole
+    assert 0 < ended < 9  # 13 if two of seven were allowed
 
 
 @given(seed=st.integers(0, 10_000))

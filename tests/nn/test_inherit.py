@@ -346,3 +346,18 @@ def test_weights_come_back_after_an_error() -> None:
     with pytest.raises(IllegalInput, match="no weight called 'nonsense'"), Slots(model).lent(wrong):
         pass
     assert dict(model.named_parameters())[name] is own
+
+
+def test_an_attention_without_biases_reads_nothing_of_one_with_them() -> None:
+    whole, bare = encoder(Block(32, Attention(4, 8), (64,))), encoder(Block(32, Attention(4, 8, bias=False), (64,)))
+    found = inherit(weights_of(whole), whole, bare)
+    assert {f"encoder.layers.0.mixer.{name}.weight" for name in ("output", "query_key_value")} <= set(found.missing)
+    assert "encoder.layers.0.feed_forward.maps.0.weight" in found.weights
+
+
+def test_what_the_weights_lack_is_missing_besides_what_their_design_lacks() -> None:
+    larger = encoder(replace(LAYER, feed_forward=(64, 50)), LAYER, LAYER, pooler=True)
+    missing = inherit(weights_of(BASE), BASE, larger).missing
+    assert missing
+    given = {name: weight for name, weight in weights_of(BASE).items() if name != "pooler.weight"}
+    assert inherit(given, BASE, larger).missing == (*missing, "pooler.weight")

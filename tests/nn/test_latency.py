@@ -100,6 +100,13 @@ def test_only_so_many_cards_are_remembered(monkeypatch: pytest.MonkeyPatch) -> N
     assert [found(CARDS[0]), found(CARDS[1]), found(CARDS[0])] == [2.0, 3.0, 4.0]
 
 
+def test_a_card_that_is_measured_again_stays_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("formwright.nn.latency._REMEMBERED", 1)
+    found, left = latency(2.0, *[9.0] * REPEATED)
+    assert found.decided(CARDS[0], lambda _: False) == 2.0
+    assert (found(CARDS[0]), left) == (2.0, [])
+
+
 SPIN = "import os, sys\nos.sched_setaffinity(0, {int(sys.argv[1])})\nprint(flush=True)\nwhile True: pass"
 
 

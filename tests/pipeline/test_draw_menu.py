@@ -1,14 +1,17 @@
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from numpy.random import default_rng
 
 from formwright.core.errors import IllegalInput
-from formwright.pipeline.draw_menu import DrawMenu, fastest, operations_of
+from formwright.pipeline.draw_menu import DrawMenu, _chain, fastest, operations_of
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import PipelineRun, RunOptions
 from formwright.pipeline.runner import run_pipeline
 from formwright.pipeline.task_choice import TaskChoice
+from formwright.space import Choice, Record, Repeat
 from formwright.space.zoo import load_space
 from formwright.space.zoo.magic import PARTS
 
@@ -50,3 +53,17 @@ def test_the_space_that_is_left_has_the_fastest_operations(tmp_path: Path, monke
     design = space.sample(default_rng(0))
     assert whole.contains(design)
     assert whole.card(design) == space.card(design)
+
+
+def test_the_least_of_several_measurements_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([5.0] * len(PARTS) + [1.0] * len(PARTS) + [7.0] * len(PARTS))
+    monkeypatch.setattr("formwright.nn.latency.quick", lambda *_: lambda _: next(times))
+    run_pipeline(PipelineRun(Pipeline(DrawMenu("fast-bert-nano", TASK)), tmp_path, RunOptions(workers=1)))
+    (menu,) = tmp_path.rglob("menu.json")
+    assert json.loads(menu.read_text())["milliseconds"] == dict.fromkeys(PARTS, 1.0)
+
+
+def test_an_operation_is_measured_in_the_longest_chain() -> None:
+    whole = load_space("fast-bert-nano")
+    several = replace(whole, root=Record.of(layers=Repeat(Choice(PARTS), (2, 6, 4))))
+    assert len(_chain(several, PARTS[0]).encoder.layers) == 6

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import pytest
 import torch
@@ -19,6 +19,7 @@ from formwright.core.rng import derive
 from formwright.cost import params
 from formwright.evaluate.context import Context
 from formwright.evaluate.shared import SharedWeights
+from formwright.nn.build import build
 from formwright.nn.hf import save as hf_save
 from formwright.nn.inherit import Reading, inherit
 from formwright.nn.task_model import TaskModel
@@ -39,8 +40,9 @@ from formwright.space.space import Space
 from formwright.space.zoo import load_space
 from formwright.space.zoo.elastic import elastic
 from formwright.study.stop import Stop
+from formwright.supernet.automatic import sub_network
 from formwright.supernet.cyclic import CyclicOffsets
-from formwright.supernet.hull import find_hull
+from formwright.supernet.hull import Hull, find_hull
 from formwright.supernet.importance import magnitude
 from formwright.supernet.inner_lessons import Anchor, AttentionRelations, HiddenStates
 from formwright.supernet.lessons import Distil, InPlace, Labels, TwoStage
@@ -164,6 +166,41 @@ def test_the_seed_decides_the_weights(tmp_path: Path) -> None:
     assert found[0] == found[1] != found[2]
 
 
+def test_the_seed_decides_where_a_walk_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds, bind = set[tuple[int, int]](), Walk.bind
+
+    def noted(rule: Walk, hull: Any, steps: int, seed: int = 0) -> Any:
+        seeds.add((steps, seed))
+        return bind(rule, hull, steps, seed)
+
+    monkeypatch.setattr(Walk, "bind", noted)
+    made(Pipeline(stage(rule=Walk(3), seed=5)), tmp_path)
+    assert (STEPS, 5) in seeds
+
+
+def test_designs_are_compared_by_validation_rows() -> None:
+    prepared = prepare(DIGITS.load(), find_hull(load_space("autoformer-nano")).largest, 0)
+    held = torch.from_numpy(prepared.validation.examples.pixels).flatten(1).tolist()
+    found = shared_training._held_out(prepared).inputs.flatten(1).tolist()
+    assert len(held) == 300  # in three batches of the same size: of 128, 128 and 44 the first may be the last
+    assert len(found) == 100
+    assert all(one in held for one in found)
+
+
+def test_an_embedding_is_whole_only_where_all_designs_have_the_same_one() -> None:
+    known = build(small_card(), head=HeadSpec("sequence-classification", 2))
+    narrow = sub_network(small_card(), ((1, 8),) * 3, 8)
+    for smallest in (small_card(), sub_network(small_card(), ((1, 8),) * 3), narrow):
+        hull = Hull(elastic(small_card()), small_card(), smallest)
+        assert shared_training._has_whole_embedding(hull, known) == (smallest is not narrow)
+
+
+def test_a_plan_that_keeps_its_steps_skips_and_repeats_none() -> None:
+    """A share such as 0.29 of 100 steps is a little less than 29."""
+    stream = shared_training.PlannedStepStream(cast(Any, None), lambda step: step / 100, 100)
+    assert [stream.planned_step(step) for step in range(100)] == list(range(100))
+
+
 def test_another_rule_is_another_run(tmp_path: Path) -> None:
     made(Pipeline(stage()), tmp_path)
     with pytest.raises(IllegalInput, match=r"super-network\.rule"):
@@ -204,6 +241,7 @@ def test_steps_follow_from_epochs_and_rows(tmp_path: Path) -> None:
     [
         ({"epochs": 1.0}, "both"),
         ({"steps": 0}, "at least 1"),
+        ({"steps": None, "epochs": 0.0}, "at least 1"),
         ({"lesson": Distil()}, "teacher"),
         ({"lesson": InPlace()}, "sandwich"),
         ({"lesson": HiddenStates()}, "teacher"),

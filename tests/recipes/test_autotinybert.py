@@ -6,8 +6,10 @@ from formwright.compose import compose_search
 from formwright.core.errors import IllegalInput
 from formwright.pipeline.search import Search
 from formwright.pipeline.task_choice import TaskChoice
+from formwright.pipeline.train_shared import TrainShared
 from formwright.recipes.autotinybert import autotinybert, autotinybert_kd
 from formwright.recipes.recipe import Recipe
+from formwright.supernet.inner_lessons import HiddenStates
 from formwright.supernet.rules import Largest, Uniform
 
 TEXT = TaskChoice("mini-glue/rte", rows=200)
@@ -45,3 +47,8 @@ def test_a_teacher_has_a_space_and_a_training_of_its_own() -> None:
     assert (largest.rule, largest.steps, largest.space) == (Largest(), 5, "autotinybert-kd-nano")
     assert shared.teacher is largest
     assert shared.lesson.NEEDS_TEACHER
+
+
+def test_the_teacher_weighs_as_much_as_the_labels() -> None:
+    shared = autotinybert_kd(TaskChoice("mini-glue/sst2")).of_kind(TrainShared)[-1]
+    assert shared.lesson == HiddenStates(labels=0.5, scores=0.5)

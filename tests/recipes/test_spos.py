@@ -49,8 +49,8 @@ def test_ofa_shrinks_what_its_largest_design_has_learned() -> None:
     largest, shared, _, deliver = ofa(DIGITS, steps=10).stages
     assert (largest.rule, largest.steps) == (Largest(), 5)
     assert shared.teacher is largest
-    assert isinstance(shared.rule, ProgressiveShrinking)
-    assert isinstance(shared.lesson, Distil)
+    assert shared.rule == ProgressiveShrinking(largest=0.0, order=("length",), designs=2)
+    assert shared.lesson == Distil(labels=0.5, temperature=1.0)
     assert (deliver.weights, deliver.steps) == ("shared", 0)
     assert ofa(DIGITS, finetune=7).stages[-1].steps == 7
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.search.contract import Contract
@@ -47,6 +49,19 @@ def test_designs_of_a_round_do_not_depend_on_which_of_them_are_evaluated() -> No
     assert asked_at_once(learning, begun, 4) != [
         one.request.card.digest for one in run(learning, Toy(), 14).trials[10:]
     ]
+
+
+def test_failed_designs_do_not_count_as_proposed() -> None:
+    searcher = Linas(small(), GOALS, initial=3, batch=4)
+    history = run(searcher, Toy(), 5)
+    (known, none), waiting = searcher._known(history), ask(searcher, history, seed=0)
+    assert len(known) == 3
+    assert [trial.number for trial in history.trials[3:]] == [3, 4]
+    assert len(none) == 2
+    design = waiting.trials[-1].request.design
+    assert searcher._known(waiting)[1] == [*none, design]
+    failed = replace(waiting.trials[-1], state="failed", reason="too large")
+    assert searcher._known(replace(waiting, trials=(*waiting.trials[:-1], failed)))[1] == none
 
 
 def test_the_design_that_is_predicted_to_gain_most_is_proposed_first(monkeypatch: pytest.MonkeyPatch) -> None:

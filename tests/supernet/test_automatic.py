@@ -47,6 +47,22 @@ def test_the_most_important_parts_stay_rounded_up_to_what_is_fast() -> None:
             assert channels % 8 == 0
 
 
+@pytest.mark.parametrize(("channels", "left"), [(50, 1), (51, 0)])
+def test_a_part_that_would_keep_less_than_a_fiftieth_is_removed(channels: int, left: int) -> None:
+    layers = tuple(replace(layer, feed_forward=(channels,)) for layer in card().encoder.layers)
+    one = replace(card(), encoder=replace(card().encoder, layers=layers))
+    scores = (np.zeros(HEADS), np.eye(channels)[0])
+    found = Thresholds(one, Importance(scores * LAYERS), cost, 1).widths(LAYERS)
+    assert [row[1] for row in found] == [left] * LAYERS
+
+
+def test_one_of_several_widths_never_exceeds_that_of_the_design() -> None:
+    layers = tuple(replace(layer, feed_forward=(3, CHANNELS)) for layer in card().encoder.layers)
+    one = replace(card(), encoder=replace(card().encoder, layers=layers))
+    scores = tuple(np.zeros(size) for size in (HEADS, 3, CHANNELS))
+    assert Thresholds(one, Importance(scores * LAYERS), cost, 16).widths(0) == ((0, 3, 16),) * LAYERS
+
+
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 1000), share=st.floats(0.05, 1.2))
 def test_no_other_threshold_comes_nearer(seed: int, share: float) -> None:

@@ -10,7 +10,8 @@ from formwright.core.rng import derive
 from formwright.cost import params
 from formwright.nn.build import build
 from formwright.nn.inherit import extract, inherit
-from formwright.space.combinators import Choice, Record
+from formwright.space.combinators import Choice, Record, Switch
+from formwright.space.design import Case
 from formwright.space.narrow import narrowed
 from formwright.space.repeat import Repeat, Row
 from formwright.space.space import Space
@@ -57,6 +58,24 @@ def test_a_size_that_few_designs_have_is_found_where_the_largest_design_lacks_it
     space = Space("one wider", Record.of(rows=Repeat(Choice(tuple(range(100))), (1, 2, 3, 4))), build_card)
     assert not reads_all(space, whole)
     assert reads_all(space.restrict("none wider", lambda card: wider not in card.encoder.layers), whole)
+
+
+def test_a_size_that_most_designs_have_is_found_though_their_choices_are_rarely_drawn_together() -> None:
+    """All designs but 20 are of the last of 20 cases within each other, which 20 fair coins decide."""
+    whole = find_hull(SPACE).largest
+    (block, *_) = whole.encoder.layers
+    wider = replace(block, feed_forward=(2 * block.feed_forward[0],))
+    root: Any = Record.of(rows=Repeat(Choice((0, 1)), 20))
+    for _ in range(20):
+        root = Switch.of(here=Record.of(), deeper=root)
+
+    def build_card(design: Any) -> Card:
+        while isinstance(design, Case) and design.tag == "deeper":
+            design = design.value
+        layer = block if isinstance(design, Case) else wider
+        return replace(whole, encoder=replace(whole.encoder, layers=(layer,)))
+
+    assert not reads_all(Space("mostly wider", root, build_card), whole)
 
 
 @pytest.mark.parametrize("name", ["flexibert-nano", "nas-bert", "autobert-zero-nano"])
@@ -145,3 +164,7 @@ def test_a_sub_network_equals_a_model_of_its_own_with_the_sliced_weights() -> No
 def test_designs_that_group_channels_into_other_heads_are_found(name: str, regrouped: bool) -> None:
     space = load_space(name)
     assert bool(regrouped_heads(space, find_hull(space).largest)) == regrouped
+
+
+def test_what_is_larger_than_the_whole_is_not_grouped_into_other_heads() -> None:
+    assert regrouped_heads(SPACE, find_hull(SPACE).smallest) == ""

@@ -113,6 +113,13 @@ def test_the_first_order_score_is_the_mean_size_of_weight_times_gradient() -> No
         assert found.scores[1][channel] == pytest.approx(mean, rel=1e-4)
 
 
+def test_a_model_is_scored_without_dropout() -> None:
+    judged = loss_of("sequence-classification")
+    found, plain = (first_order(one, [rows(0)], judged) for one in (model(dropout=0.5).train(), model()))
+    for mine, its in zip(found.scores, plain.scores, strict=True):
+        assert mine.tolist() == its.tolist()
+
+
 def test_without_what_scores_highest_the_loss_changes_more_than_without_what_scores_lowest() -> None:
     trained, judged = model(), loss_of("sequence-classification")
     order = first_order(trained, [rows(0)], judged).orders()[1]

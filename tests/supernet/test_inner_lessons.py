@@ -158,6 +158,27 @@ def test_the_width_of_what_leaves_the_stack_counts() -> None:
     assert network.get_parameter("hidden_map").grad[:, 72:].abs().sum() > 0  # of what leaves the stack
 
 
+def test_a_narrower_layer_of_the_teacher_is_learned_by_the_leading_numbers_of_the_map() -> None:
+    taught = replace(SHAPES, widths=(8, 16)).space("shapes", "of two widths,")
+    uneven = next(
+        card for card in sampled_cards(taught, 99) if len({layer.output_width for layer in card.encoder.layers}) == 2
+    )
+    hull = Hull(HULL.space, LARGEST, NARROW)
+    network, loss = bound(HiddenStates(scores=0.0), [NARROW], model(2, of=uneven), hull=hull)
+    with torch.no_grad():
+        network.hidden_map.copy_(torch.randn(network.hidden_map.shape, generator=torch.Generator().manual_seed(0)))
+    rows = batch()
+    (found,) = losses(network.eval(), loss, rows)
+    own, heard = network.extracted(NARROW), model(2, of=uneven)
+    mine, its = (one.transformer(rows.inputs, rows.mask).layers for one in (own, heard))
+    squares = [
+        (mine[here] @ network.hidden_map[: its[there].shape[-1], :6].T - its[there])[rows.mask].square().mean()
+        for here, there in evenly(len(mine), len(its))
+    ]
+    assert len({one.shape[-1] for one in its}) > 1
+    assert torch.allclose(found, torch.stack(squares).mean(), rtol=1e-4)
+
+
 def translation() -> Batch:
     (tokens, mask), (targets, targets_mask) = sentences(6, 1), sentences(6, 2)
     return Batch(tokens, targets, mask, targets=targets, targets_mask=targets_mask)
@@ -259,6 +280,17 @@ def test_a_distance_of_relations_is_the_divergence_of_the_teachers_from_the_stud
         student, aim = (lesson._relation(one.maps[0][row, real][None], None) for one in (mine, its))
         each += (aim.exp() * (aim - student)).sum(-1).mean(1).flatten().tolist()  # KL(teacher, student) of each token
     assert found == pytest.approx(0.5 * sum(each) / len(each), rel=1e-4)
+
+
+def test_relations_of_a_translator_are_those_of_the_real_words_that_it_writes() -> None:
+    lesson, rows = AttentionRelations(heads=2), translation()
+    assert not torch.equal(rows.mask, rows.targets_mask)
+    generator = torch.Generator().manual_seed(0)
+    mine, its = (torch.randn(*rows.targets.shape, 6, generator=generator) for _ in range(2))
+    said = [Answer(torch.zeros(6, 2), maps=(one,)) for one in (mine, its)]
+    distance = lesson._compare(said[0], said[1], rows)
+    mine[~rows.targets_mask] = 100.0
+    assert torch.allclose(lesson._compare(said[0], said[1], rows), distance)
 
 
 def test_maps_are_the_queries_keys_and_values_of_the_last_attention() -> None:

@@ -126,6 +126,7 @@ TWO_RULES = Phases((Largest(), Uniform(2)))
         (TwoStage(HiddenStates(), InPlace()), Uniform(), True),
         (TwoStage(HiddenStates(), Distil()), TWO_RULES, False),
         (TwoStage(Labels(), Distil()), ProgressiveShrinking(largest=0.25), False),
+        (TwoStage(Labels(), Distil(), share=0.26), ProgressiveShrinking(largest=0.25), False),
     ],
 )
 def test_a_lesson_refuses_a_rule_without_what_it_learns_from(lesson: Lesson, rule: Rule, has_teacher: bool) -> None:

@@ -7,7 +7,10 @@ import torch
 
 from formwright.arch.card import Card
 from formwright.arch.declared import tensors_of
+from formwright.arch.embeddings import TokenEmbedding
 from formwright.arch.heads import HeadSpec
+from formwright.arch.layers import Block, Stack
+from formwright.arch.ops import Attention, Relative
 from formwright.arch.tensors import Factor, Tensor
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
@@ -160,6 +163,7 @@ def test_a_file_gives_back_what_was_saved(nano: LibraryWeights, tmp_path: Path) 
     nano.save(tmp_path / LIBRARY)
     found = LibraryWeights.load(tmp_path / LIBRARY, HEAD, nano.settings)
     assert found.library.tensors == nano.library.tensors
+    assert found.settings == nano.settings != Settings()
     card = drawn("flexibert-nano", 1)[0]
     tokens = torch.randint(1000, (3, 7), generator=torch.Generator().manual_seed(0))
     assert torch.equal(extracted(found, card)(tokens), extracted(nano, card)(tokens))
@@ -210,3 +214,23 @@ def test_every_look_is_at_a_design_and_at_its_largest_version(monkeypatch: pytes
     both = list(with_raised(NANO, NANO.sample(derive(0, "hull", 0), "gene")))
     assert len(set(both)) == 2
     assert all(found.holds(tensors_of(card)) for card in both)
+
+
+@pytest.mark.parametrize(
+    ("mixer", "taken"),
+    [
+        (Attention(4, 8), True),
+        (Attention(4, 8, relative=Relative(15)), True),
+        (Attention(4, 8, score="wma"), False),
+        (Attention(4, 8, bias=False), False),
+    ],
+)
+def test_maps_are_taken_over_without_an_addition_but_not_from_another_kind(mixer: Attention, taken: bool) -> None:
+    table = TokenEmbedding(50, 32, length=16)
+    own, other = (
+        Card(encoder=Stack(table, (Block(32, one, (64,)),))) for one in (Attention(4, 8, relative=Relative(15)), mixer)
+    )
+    mine, known = (dict(build(one, seed=seed).named_parameters()) for seed, one in enumerate((own, other)))
+    take_over(mine, tensors_of(own), known, tensors_of(other), without_additions=True)
+    for name in ("encoder.layers.0.mixer.query_key_value.weight", "encoder.layers.0.mixer.output.weight"):
+        assert torch.equal(mine[name], known[name]) == taken

@@ -226,3 +226,9 @@ def test_a_network_begins_with_a_copy_of_its_teacher() -> None:
         assert all("embedding" in name for name in frozen)
         assert bool(frozen) == (importance is not None)
         assert all(weight.requires_grad for weight in known.parameters())
+
+
+def test_the_teacher_goes_wherever_the_network_goes() -> None:
+    known = model(2)
+    one = SuperNetwork(model(1), sandwich(), known).double()
+    assert {weight.dtype for weight in (*one.parameters(), *known.parameters())} == {torch.float64}

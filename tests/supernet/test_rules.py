@@ -229,6 +229,12 @@ def test_phases_give_each_rule_its_share_and_its_own_steps() -> None:
     assert rule.work(0.5, 0.1) == pytest.approx((1 + 2 * 1.5 + 1.1) / 4)
 
 
+def test_the_work_of_a_step_is_that_of_the_rows_and_designs_that_it_trains() -> None:
+    """A random design takes half of what the largest one takes, and the smallest a tenth."""
+    rules = [Largest(), Uniform(3), Uniform(3, rows="apart"), Sandwich(2), Walk(), ProgressiveShrinking(0.2, designs=3)]
+    assert [rule.work(0.5, 0.1) for rule in rules] == pytest.approx([1, 1.5, 0.5, 2.1, 0.5, 0.2 + 0.8 * 3 * 0.75])
+
+
 def test_phases_train_the_largest_first_where_all_their_rules_do() -> None:
     assert Phases((Largest(), Sandwich())).LARGEST_FIRST
     assert not Phases((Largest(), Uniform())).LARGEST_FIRST

@@ -48,6 +48,13 @@ def test_folders_other_columns_and_plain_tags(tmp_path: Path) -> None:
     assert parts.splits.read != task.splits.read
 
 
+def test_chance_is_the_tag_that_is_commonest_in_training(tmp_path: Path) -> None:
+    (tmp_path / "train.txt").write_text("the DET\ndog NOUN\n\nthe DET\n\na DET\n")
+    for name in ("dev.txt", "test.txt"):
+        (tmp_path / name).write_text("the DET\ndog NOUN\ncat NOUN\nowl NOUN\n")
+    assert load_task(str(tmp_path), kind="tags").chance == 0.25
+
+
 def test_what_is_wrong_is_named_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "odd.conll"
     path.write_text("a\tO\nb\nc\tB-x\n")

@@ -61,6 +61,28 @@ def test_without_test_files_the_rows_are_divided_in_three_and_equal_pictures_sta
     assert len(view.train) + len(view.validation) + len(test) == 100
 
 
+def test_of_a_file_and_its_packed_form_the_unpacked_one_is_read(tmp_path: Path) -> None:
+    pixels, _ = write_pictures(tmp_path, "train", 60)
+    write_idx(tmp_path / "train-images-idx3-ubyte.gz", 255 - pixels)
+    rows = load_task(str(tmp_path)).search_view().train
+    assert (rows.pixels[:, 0] == pixels[np.array(rows.numbers)]).all()
+
+
+def test_the_chance_of_validation_rows_is_that_of_the_commonest_training_label(tmp_path: Path) -> None:
+    for split, rows, often in (("train", 60, 2), ("validation", 10, 1), ("test", 10, 1)):
+        write_pictures(tmp_path, split, rows)
+        labels = np.where(np.arange(rows) < 0.7 * rows, often, 3 - often).astype(np.uint8)
+        write_idx(tmp_path / f"{split}-labels-idx1-ubyte", labels)
+    assert load_task(str(tmp_path)).chance == pytest.approx(0.3)
+
+
+def test_labels_of_validation_rows_alone_are_labels_too(tmp_path: Path) -> None:
+    for split, rows in (("train", 60), ("validation", 10), ("test", 10)):
+        write_pictures(tmp_path, split, rows)
+    write_idx(tmp_path / "validation-labels-idx1-ubyte", np.full(10, 4, np.uint8))
+    assert load_task(str(tmp_path)).labels == ("0", "1", "2", "3", "4")
+
+
 def test_a_changed_pixel_changes_the_digest_of_its_split(tmp_path: Path) -> None:
     pixels, _ = write_pictures(tmp_path, "train", 60)
     before = contents(load_task(str(tmp_path)))
@@ -122,3 +144,8 @@ def test_pictures_of_one_label_are_refused(tmp_path: Path) -> None:
     write_idx(tmp_path / "train-labels-idx1-ubyte", np.full(60, 2, np.uint8))
     with pytest.raises(IllegalInput, match="label 2"):
         load_task(str(tmp_path))
+
+
+def test_a_published_set_keeps_its_classes_where_few_of_them_are_seen(tmp_path: Path) -> None:
+    write_pictures(tmp_path, "train", 60)
+    assert len(load_task("fashion-mnist", tmp_path).labels) == 10

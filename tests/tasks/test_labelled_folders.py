@@ -29,6 +29,8 @@ def test_folders_of_splits_hold_those_of_labels(tmp_path: Path) -> None:
         ("train", (0, 1)),
         ("validation", (0,)),
     ]
+    touch(tmp_path, "test/notes/about.txt")  # no label: none of its files is a row
+    assert len(labelled_files(tmp_path, (".wav",)).paths) == 4
     touch(tmp_path, "test/c/3.wav")
     with pytest.raises(IllegalInput, match="c is a label that has no training files"):
         labelled_files(tmp_path, (".wav",))

@@ -88,6 +88,13 @@ def test_digests_are_those_of_the_files_and_not_of_their_names(tmp_path: Path) -
     assert contents(load_task(str(first))) != contents(load_task(str(second)))
 
 
+def test_the_same_pictures_with_other_labels_are_other_rows() -> None:
+    first, second = (PictureFiles((Path("x.png"),) * 2, np.array(labels), ("a", "b")) for labels in ((0, 1), (1, 0)))
+    assert first.digest != second.digest
+    assert first.take([0, 1]).digest == first.digest
+    assert first.take([1]).digest != first.take([0]).digest
+
+
 def test_equal_pictures_stay_in_one_split(tmp_path: Path) -> None:
     for row in range(40):
         path = tmp_path / ("cat", "dog")[row % 2] / f"{row:03}.png"
@@ -145,6 +152,13 @@ def test_a_reader_is_fitted_to_training_pictures_and_to_what_the_design_reads(tm
     assert abs(values.std() - 1) < 1e-2
     assert reader.examples(rows).pixels is examples.pixels  # read once
     assert PictureReader.of_config(reader.config, PatchEmbedding(4, 2, 8, channels=1)) == reader
+
+
+def test_pictures_are_read_anew_for_a_design_that_reads_them_otherwise(tmp_path: Path) -> None:
+    rows = load_task(str(write_folder(tmp_path))).search_view().train
+    for reader in (PictureReader(8, 1), PictureReader(8, 3), PictureReader(8, 3, squeeze=True), PictureReader(4, 3)):
+        found = reader.examples(rows)
+        assert (found.pixels[1] == reader.pixels(rows.files[1])).all()
 
 
 def test_the_scale_is_that_of_each_channel() -> None:

@@ -163,6 +163,13 @@ def test_spoken_digits_have_their_official_test_set(tmp_path: Path) -> None:
         assert np.bincount(test.labels).tolist() == [5] * 10
 
 
+def test_spoken_digits_of_the_official_test_set_alone_are_refused(tmp_path: Path) -> None:
+    for row in range(10):
+        write_wav(tmp_path / f"{row % 2}_ann_{row // 2}.wav", tone(200 + row))
+    with pytest.raises(IllegalInput, match="test set"):
+        load_task(str(tmp_path))
+
+
 @pytest.mark.parametrize("option", ["text", "label", "series"])
 @pytest.mark.parametrize("digits", [False, True])
 def test_recordings_have_no_columns_to_name(tmp_path: Path, option: str, digits: bool) -> None:
@@ -193,6 +200,15 @@ def test_recordings_of_another_rate_are_converted(tmp_path: Path) -> None:
     assert (both.rate, np.diff(both.offsets).tolist()) == (8000, [800, 800])  # the rate of the first
     with pytest.raises(IllegalInput, match="recordings"):
         reader.examples(unlabelled_frames([(samples[:, None], 0)]), 512)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_folders_for_validation_are_kept_whole_where_that_is_wanted(tmp_path: Path, whole: bool) -> None:
+    for row in range(30):
+        part = "train" if row < 20 else "validation"
+        write_wav(tmp_path / part / ("a", "b")[row % 2] / f"{row:02}.wav", tone(200 + row))
+    task = load_task(str(tmp_path), official_dev=whole)
+    assert (len(task.search_view().validation), task.has_test) == ((10, False) if whole else (5, True))
 
 
 def test_recordings_have_the_rate_of_most_of_them(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from formwright.arch.embeddings import FrameEmbedding
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
+from formwright.nn.hf.frame_features import series_frames
 from formwright.tasks import load_task
 from formwright.tasks.frame_kinds import FRAME_CLASSIFICATION, features_reason
 from formwright.tasks.frames import FrameReader, FrameRows
@@ -40,6 +41,15 @@ def test_a_ts_file_has_dimensions_and_unequal_lengths(tmp_path: Path) -> None:
         [[1.5, 0], [2, pytest.approx(0.1)]],
     ]
     assert (found.names, found.labels) == (["up", "down"], ("up", "down"))
+
+
+@pytest.mark.parametrize("line", ["@", "@timeStamps", "@ missing false"])
+def test_lines_of_a_header_may_say_nothing(tmp_path: Path, line: str) -> None:
+    (tmp_path / "x.ts").write_text(TS.replace("@timeStamps false", line))
+    assert read_ts(tmp_path / "x.ts").names == ["up", "down"]
+    (tmp_path / "x.ts").write_text(TS.replace("@classLabel true up down", "@classLabel"))
+    with pytest.raises(IllegalInput, match="no labels"):
+        read_ts(tmp_path / "x.ts")
 
 
 def test_series_without_labels_or_of_one_label_are_refused(tmp_path: Path) -> None:
@@ -93,6 +103,19 @@ def test_labels_have_the_order_of_the_file_that_lists_them_or_that_of_numbers(tm
     assert load_task(str(tmp_path / "x.ts")).labels == ("up", "down")
     (tmp_path / "x.csv").write_text("a,label\n" + "\n".join(f"{row},{(10, 2, 1)[row % 3]}" for row in range(40)))
     assert load_task(str(tmp_path / "x.csv"), kind="series").labels == ("1", "2", "10")
+
+
+def test_labels_are_those_of_the_rows_where_the_file_lists_others(tmp_path: Path) -> None:
+    rows = [f"{row},{row + 1}:{row + 2},0:{row % 2}" for row in range(40)]
+    header = TS.partition("1,2,3")[0].replace("up down", "0.0 1.0")
+    (tmp_path / "x.ts").write_text(header + "\n".join(rows))
+    assert load_task(str(tmp_path / "x.ts")).labels == ("0", "1")
+
+
+def test_the_same_numbers_in_series_of_other_lengths_are_other_rows() -> None:
+    first, second = (FrameRows.of([np.arange(cut)[:, None], np.arange(cut, 9)[:, None]], [0, 1]) for cut in (3, 4))
+    assert (first.values == second.values).all()
+    assert first.digest != second.digest
 
 
 def test_of_several_forms_of_an_archive_the_one_with_a_header_is_read(tmp_path: Path) -> None:
@@ -216,3 +239,21 @@ def test_a_column_that_hardly_changes_is_only_shifted() -> None:
     scale = FrameReader.fit(rows, FrameEmbedding(8, 16)).scale
     assert scale.mean == (pytest.approx(5e-8), 3.0)
     assert scale.deviation == (1.0, 2.0)
+
+
+def test_recordings_of_another_rate_are_other_rows() -> None:
+    slow, fast = (FrameRows.of([np.arange(9)[:, None]], [0], rate=rate) for rate in (4000, 8000))
+    assert slow.digest != fast.digest
+
+
+def test_steps_behind_the_last_whole_window_are_a_frame_too() -> None:
+    found = series_frames(np.arange(8.0)[:, None], 5, 5, 2)
+    assert found.tolist() == [[0, 1, 2, 3, 4], [2, 3, 4, 5, 6], [4, 5, 6, 7, 0]]
+
+
+def test_splits_of_other_dimensions_are_refused(tmp_path: Path) -> None:
+    rows = [f"{row},{row + 1}:{row + 2},0:{('down', 'up')[row % 2]}" for row in range(40)]
+    (tmp_path / "Two_TRAIN.ts").write_text(TS.partition("1,2,3")[0] + "\n".join(rows))
+    (tmp_path / "Two_TEST.ts").write_text(TS.partition("1,2,3")[0] + "1,2:up\n2,3:down\n")
+    with pytest.raises(IllegalInput, match="numbers a step"):
+        load_task(str(tmp_path))

@@ -27,7 +27,7 @@ from formwright.train.streams import Batch
 from formwright.train.updates import JoinedLosses
 
 _CLOSE = 1e-6  # of a step: shares are not exact
-_HELD_OUT = 128  # validation rows by which designs are compared while they are trained
+_HELD_OUT = 128  # validation rows at most, by which designs are compared while they are trained
 _ANSWERS = "answers.safetensors"  # what the teacher says to every training row, next to the checkpoints
 
 
@@ -85,8 +85,9 @@ class PlannedStepStream:
 
 def _held_out(prepared: Prepared) -> Batch:
     """Give the validation rows by which designs are compared while they are trained: always the same."""
-    held = replace(prepared, train=prepared.validation)
-    return task_stream(held, Hyperparameters(1, _HELD_OUT)).batch(0)
+    held, rows = replace(prepared, train=prepared.validation), len(prepared.validation.examples)
+    batches = math.ceil(rows / _HELD_OUT)  # of about the same size: the first of them might be what is left over
+    return task_stream(held, Hyperparameters(1, math.ceil(rows / batches))).batch(0)
 
 
 def _network(stage: TrainShared, run: StageRun, prepared: Prepared, training: Training) -> SuperNetwork:

@@ -62,6 +62,11 @@ def fsdd_task(name: str, folder: Path | None, official_dev: bool = False) -> Tas
     for path in sorted(folder.glob("*.wav")):
         digit, number = _FSDD_NAME.fullmatch(path.name).groups()  # type: ignore[union-attr]
         rows["test" if int(number) < _FSDD_TEST else "train"].append((path, int(digit)))
+    if not rows["train"]:
+        raise IllegalInput(
+            f"all recordings in {folder} have numbers below {_FSDD_TEST}, which are the official test set: expected "
+            "others to train on"
+        )
     files = tuple((split, *map(tuple, zip(*pairs, strict=True))) for split, pairs in rows.items() if pairs)
     found = LabelledFiles(files, tuple(str(digit) for digit in range(10)))  # type: ignore[arg-type]
     return _task(name, folder, found, official_dev=False, about="spoken digits")

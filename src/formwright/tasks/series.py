@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -148,14 +148,14 @@ def read_ts(path: Path) -> LabelledSeries:
         if not text or text.startswith("#"):
             continue
         if text.startswith("@"):
-            name, *words = text[1:].split()
+            name, *words = text[1:].split() or [""]
             header[name.lower()] = words
-            if name.lower() == "data" and header.get("classlabel", ["false"])[0].lower() != "true":
+            if name.lower() == "data" and not _is_true(header, "classlabel"):
                 raise IllegalInput(f"{path} has no labels: expected a line @classLabel true with their names")
             continue
         if "data" not in header:
             faults.stop(number, "expected a header of lines that begin with @, the last of them @data")
-        if header.get("timestamps", ["false"])[0].lower() == "true":
+        if _is_true(header, "timestamps"):
             faults.stop(number, "series with time stamps are not read; expected numbers alone")
         *parts, label = text.split(":")
         columns = [_numbers(part.split(","), number, faults) for part in parts]
@@ -171,6 +171,11 @@ def read_ts(path: Path) -> LabelledSeries:
     if not found.names:
         raise IllegalInput(f"{path} has no series; expected a header, @data, and a series a line")
     return LabelledSeries(found.series, found.names, tuple(header["classlabel"][1:]))
+
+
+def _is_true(header: Mapping[str, Sequence[str]], name: str) -> bool:
+    """Tell whether a line of a header says that something is so; without a word it does not."""
+    return [word.lower() for word in header.get(name, ())[:1]] == ["true"]
 
 
 def _read_archive_table(path: Path) -> LabelledSeries:

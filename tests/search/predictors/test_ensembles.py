@@ -1,9 +1,12 @@
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from sklearn.metrics import mean_absolute_percentage_error
 
 from formwright.core.errors import IllegalInput
-from formwright.search.predictors import ensembles
+from formwright.search.predictors import Fitted, Floats, Predictor, ensembles
 from formwright.search.predictors.ensembles import CrossValidated, Stacked, left_out, mape
 from formwright.search.predictors.regressors import Ridge, SupportVectors
 
@@ -56,6 +59,24 @@ def test_a_stack_is_about_as_good_as_its_best_member() -> None:
         (x, y), (queries, wanted) = made(80, linear), made(80, linear, seed=1)
         errors = [mape(wanted, one.fit(x, y[:, None])(queries)[0][:, 0]) for one in (*Stacked().members, Stacked())]
         assert errors[-1] < 1.3 * min(errors[:-1]) + 1e-3
+
+
+@dataclass(frozen=True)
+class Nearest(Predictor):
+    """Remember every value: no error at known points, and a large one elsewhere."""
+
+    NAME: ClassVar[str] = "nearest"
+
+    def fit_one(self, points: Floats, values: Floats) -> Fitted:
+        return lambda queries: (values[((queries[:, None] - points) ** 2).sum(2).argmin(1)], None)
+
+
+def test_members_of_a_stack_are_weighed_by_what_they_say_of_points_that_they_did_not_see() -> None:
+    (x, y), (queries, wanted) = made(60, linear=True), made(60, linear=True, seed=1)
+    predictors = Ridge(), Nearest(), Stacked((Nearest(), Ridge()))
+    ridge, nearest, stack = (mape(wanted, one.fit(x, y[:, None])(queries)[0][:, 0]) for one in predictors)
+    assert nearest > 0.05
+    assert stack < ridge + 0.01
 
 
 def test_predictors_without_members_are_refused() -> None:
