@@ -28,8 +28,8 @@ from formwright.evaluate.context import Context
 from formwright.evaluate.shared import Shared, SharedWeights
 from formwright.pipeline.task_choice import TrainingChoice
 from formwright.space import Space
+from formwright.space.elastic import elastic
 from formwright.space.zoo import load_card, load_space
-from formwright.space.zoo.elastic import elastic
 from formwright.supernet.hull import find_hull
 from formwright.tasks import load_task
 from formwright.train.device import choose_device

@@ -44,7 +44,7 @@ from formwright.pipeline.score_parts import BALANCE
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
 from formwright.search.scores import hypervolume
 from formwright.space import Choice, Record, Space
-from formwright.space.zoo.elastic import LayerSizes, layers_of, scored_parts, stacks_of, with_stacks
+from formwright.space.elastic_parts import LayerSizes, layers_of, scored_parts, stacks_of, with_stacks
 from formwright.supernet.automatic import MULTIPLE, Thresholds, sub_network
 from formwright.supernet.hull import Hull
 from formwright.supernet.importance import Importance, balanced, first_order, magnitude

@@ -2,13 +2,15 @@
 
     python benchmarks/super_networks.py sharing --data DIR     entangled, disjoint and path weights, Fashion-MNIST
     python benchmarks/super_networks.py rules --data DIR       rules of sampling, Fashion-MNIST
+    python benchmarks/super_networks.py rules-chains           the same in MAGIC's own space, mini-glue/sst2
     python benchmarks/super_networks.py interference --data DIR   gradients of a shared layer, Fashion-MNIST
     python benchmarks/super_networks.py two-stage --data DIR   LightHuBERT's two stages, spoken digits
     python benchmarks/super_networks.py width-first --data DIR   DynaBERT's widths before depths, Fashion-MNIST
     python benchmarks/super_networks.py found --data DIR       what recipes find, against random and hand-made designs
 
 The settings stand at the beginning of the files of `super_networks_kit`; they were fixed before the
-first result. DIR is the folder with the files of the data (for `found`, the folder above). What is finished is kept in
+first result. DIR is the folder with the files of the data (for `found`, the folder above, in which `fsdd` is
+unpacked). What is finished is kept in
 the folder of `--out`, one line of JSON each, so that a benchmark that was stopped goes on; `--show` shows what there
 is. Each experiment prints a Markdown table with intervals; `--json FILE` writes its figures.
 """
@@ -62,6 +64,7 @@ def disturbed(given: Any, units: Units) -> tuple[Row, str]:
 EXPERIMENTS = {
     "sharing": ranked,
     "rules": ranked,
+    "rules-chains": ranked,
     "interference": disturbed,
     "two-stage": staged,
     "width-first": widened,

@@ -5,7 +5,8 @@
 - positions: a training step of an AutoFormer with 2-D relative positions by rows and columns, against the same with
   one vector for every pair of tokens (the plain definition, kept here).
 - memory: the peak of what torch allocates in a step of 1, 2 and 4 times the largest design, and the peak of the process
-  above that of the libraries; losses are followed back one after another, or all at once as a peer.
+  above that of the libraries; losses are followed back one after another, or all at once as a peer. The update
+  `projected` keeps the gradient of the largest design and that of all others, which counts with few rows.
 - lessons: the peak of what torch allocates in a step of 4 times the largest design against a step of one, with each
   lesson, for a language model of 8,000 words. Only `distil` has a teacher; `two-stage` is in its second stage.
 
@@ -45,8 +46,8 @@ from formwright.nn.deploy.interface import random_inputs
 from formwright.nn.measurement import cpu_name
 from formwright.nn.operations.attention import RelativePositions
 from formwright.nn.stack_context import StackContext
+from formwright.space.elastic import elastic
 from formwright.space.zoo import load_space
-from formwright.space.zoo.elastic import elastic
 from formwright.supernet.hull import Hull, find_hull
 from formwright.supernet.inner_lessons import Anchor, AttentionRelations, HiddenStates
 from formwright.supernet.lessons import Distil, InPlace, Labels, Lesson, LessonContext, TwoStage
@@ -55,6 +56,7 @@ from formwright.train.hyperparameters import Hyperparameters
 from formwright.train.loop import begin, go_on
 from formwright.train.losses import classes
 from formwright.train.streams import Batch
+from formwright.train.updates import JoinedLosses, Projected
 
 HEAD = HeadSpec("sequence-classification", 10)
 SPACES = {"autoformer-nano-28": 32, "autotinybert-nano": 16, "lighthubert-nano": 16}  # with the rows of a batch
@@ -186,14 +188,20 @@ def positions(turns: int) -> Iterator[Row]:
 
 def memory(_: int) -> Iterator[Row]:
     """Measure each number of sub-networks in a process of its own."""
-    for kind, flags in (("one after another", []), ("all at once", ["--at-once"])):
+    (name, usual), few = MEMORY, 1
+    for kind, rows, flags in (
+        ("one after another", usual, []),
+        ("all at once", usual, ["--at-once"]),
+        ("projected", usual, ["--projected"]),
+        ("projected", few, ["--projected"]),
+    ):
         first: list[float] = []
         for many in MANY:
-            command = [sys.executable, __file__, "--peak", str(many), *flags]
+            command = [sys.executable, __file__, "--peak", str(many), "--rows", str(rows), *flags]
             found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
             first = first or found
             yield {
-                "row": f"{MEMORY[0]}, {MEMORY[1]} rows: memory of a step of {many} sub-networks, {kind}",
+                "row": f"{name}, {rows} rows: memory of a step of {many} sub-networks, {kind}",
                 "allocated_mb": found[0],
                 "ratio": found[0] / first[0],
                 "process_mb": found[1],
@@ -201,14 +209,14 @@ def memory(_: int) -> Iterator[Row]:
             }
 
 
-def peak(many: int, at_once: bool) -> tuple[float, float]:
+def peak(many: int, rows: int, at_once: bool, projected: bool) -> tuple[float, float]:
     """Return the megabytes that torch allocates in a step, and those of the process above the libraries'."""
-    name, rows = MEMORY
-    largest = find_hull(load_space(name)).largest
+    largest = find_hull(load_space(MEMORY[0])).largest
     before = _status("VmRSS")
     network = SuperNetwork(build(largest, head=HEAD), partial(_same, [largest] * many))
     each = Labels().bind(HEAD.task)
-    step = stepping(network, (lambda said, batch: sum(each(said, batch))) if at_once else each, batch_of(largest, rows))
+    loss: Any = (lambda said, batch: sum(each(said, batch))) if at_once else each
+    step = stepping(network, JoinedLosses(each, Projected(after=0.0)) if projected else loss, batch_of(largest, rows))
     for _ in range(2):
         step()
     process = _status("VmHWM") - before
@@ -274,11 +282,13 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=20, help="repetitions of each work")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="what to measure")
     parser.add_argument("--peak", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--rows", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--at-once", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--projected", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     if arguments.peak:
-        print(json.dumps(peak(arguments.peak, arguments.at_once)))
+        print(json.dumps(peak(arguments.peak, arguments.rows, arguments.at_once, arguments.projected)))
         return
     print(f"one thread, {cpu_name()}, torch {torch.__version__}")
     parts: dict[str, Callable[[int], Iterator[Row]]] = {

@@ -37,7 +37,7 @@ from formwright.pipeline.draw_space import DrawSpace
 from formwright.pipeline.fine_tune import FineTune
 from formwright.pipeline.score_parts import BALANCE, ScoreParts, read_importance, write_importance
 from formwright.pipeline.task_models import save_task_model
-from formwright.space.zoo.elastic import ElasticChoices
+from formwright.space.elastic import ElasticChoices
 from formwright.supernet.automatic import BudgetMatch, Thresholds, automatic, targets_between
 from formwright.supernet.importance import Importance, balanced, first_order
 from formwright.supernet.network import StepTrackingStream, SuperNetwork

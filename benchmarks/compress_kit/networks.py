@@ -21,7 +21,7 @@ from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import PipelineRun
 from formwright.pipeline.run_folder import is_done, mark_done
 from formwright.pipeline.score_parts import ScoreParts
-from formwright.space.zoo.elastic import ElasticChoices
+from formwright.space.elastic import ElasticChoices
 from formwright.supernet.automatic import MULTIPLE, BudgetMatch, Thresholds, automatic, sub_network, targets_between
 from formwright.supernet.hull import find_hull
 from formwright.supernet.importance import Importance

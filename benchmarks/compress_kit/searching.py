@@ -20,7 +20,7 @@ from formwright.evaluate.shared import STOPPED, RaceRules, Shared, SharedWeights
 from formwright.pipeline.chosen_designs import best_within
 from formwright.search import make_searcher
 from formwright.search.baselines import First
-from formwright.space.zoo.elastic import ElasticChoices
+from formwright.space.elastic import ElasticChoices
 from formwright.supernet.automatic import BudgetMatch
 from formwright.testing.toy_problem import ask, tell
 

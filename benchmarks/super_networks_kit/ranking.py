@@ -2,8 +2,10 @@
 
 Settings, fixed before the first result:
 
-- Fashion-MNIST, 55,000 rows to learn from, 5,000 to validate, 10,000 to test; the space `autoformer-nano-28`; batches
-  of 64, the other hyperparameters as `formwright train` has them.
+- Two problems. Slices: Fashion-MNIST, 55,000 rows to learn from, 5,000 to validate, 10,000 to test, and the space
+  `autoformer-nano-28`. Chains (of the experiment `rules-chains`): mini-glue/sst2 and MAGIC's own space `magic-nano`,
+  whose operations have weights of their own at each layer. Batches of 64, the other hyperparameters as
+  `formwright train` has them.
 - The truth: 30 designs, each choice drawn uniformly, are trained alone for 400 steps with seeds 0, 1 and 2; the mean
   accuracy on test rows.
 - A super-network learns in 3,000 forward passes of one design each, with seeds 0, 1 and 2; its designs are judged on
@@ -30,27 +32,50 @@ from numpy.typing import NDArray
 from formwright.arch.card import Card
 from formwright.core.rng import derive
 from formwright.cost import macs, params
+from formwright.pipeline.shared_start import fresh_weights
 from formwright.pipeline.task_choice import TrainingChoice
+from formwright.space.space import Space
 from formwright.space.zoo import load_space
 from formwright.supernet.hull import find_hull
 from formwright.supernet.inner_lessons import Anchor
 from formwright.supernet.lessons import Labels, Lesson, LessonContext
 from formwright.supernet.network import StepTrackingStream, SuperNetwork
 from formwright.supernet.rules import Rule, Sandwich, Uniform, Walk
+from formwright.tasks import load_task
+from formwright.tasks.row_length import FROM_SCRATCH
 from formwright.tasks.task import Task
 from formwright.tasks.test_split import open_test
 from formwright.train.device import threads
 from formwright.train.fit import Training, fit, fresh_model, task_stream
 from formwright.train.judge import judge
 from formwright.train.loop import train
-from formwright.train.prepare import Prepared, prepare
+from formwright.train.prepare import Prepared, prepare, usual_length
 from formwright.train.updates import SUM, JoinedLosses
 from super_networks_kit.fashion import fashion
 from super_networks_kit.sharing import SHARINGS, Sharing, held, network
 from super_networks_kit.units import RESAMPLES, Row, Units, interval, shown, table, tau
 
-SPACE = load_space("autoformer-nano-28")
 BANDS, MEASURED = 3, 30  # bands of size; steps whose time and memory are measured
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A space, and the task that its designs learn, by the folder of its data."""
+
+    space_name: str
+    load: Callable[[Path], Task]
+
+    @property
+    def space(self) -> Space:
+        return load_space(self.space_name)
+
+
+def sentences(_: Path) -> Task:
+    """Give a builtin task, which reads no files."""
+    return load_task("mini-glue/sst2")
+
+
+SLICES, CHAINS = Problem("autoformer-nano-28", fashion), Problem("magic-nano", sentences)
 
 
 @dataclass(frozen=True)
@@ -71,42 +96,52 @@ class Arm:
     rule: Rule = Uniform()
     lesson: Lesson = Labels()
     passes: int = 1
+    problem: Problem = SLICES
 
     def loss(self, task: Task, made: SuperNetwork, prepared: Prepared, how: Training) -> JoinedLosses:
         held_out = task_stream(replace(prepared, train=prepared.validation), replace(how.recipe, batch=128)).batch(0)
-        context = LessonContext(made, find_hull(SPACE), how.recipe.steps, held_out)
+        context = LessonContext(made, find_hull(self.problem.space), how.recipe.steps, held_out)
         return JoinedLosses(self.lesson.bind(task.kind, context), SUM)
 
 
+RULES: dict[str, Arm] = {
+    "entangled": Arm(),  # uniform sampling: the arm of the first experiment
+    "sandwich": Arm(rule=Sandwich(between=1, by="gene"), passes=3),
+    "walk": Arm(rule=Walk()),
+    "walk with anchor": Arm(rule=Walk(), lesson=Anchor()),
+}
 ARMS: dict[str, dict[str, Arm]] = {
     "sharing": {sharing: Arm(sharing) for sharing in SHARINGS},
-    "rules": {
-        "entangled": Arm(),  # uniform sampling: the arm of the other experiment
-        "sandwich": Arm(rule=Sandwich(between=1), passes=3),
-        "walk": Arm(rule=Walk()),
-        "walk with anchor": Arm(rule=Walk(), lesson=Anchor(every=50)),
-    },
+    "rules": RULES,
+    "rules-chains": {f"chains, {name}": replace(arm, problem=CHAINS) for name, arm in RULES.items()},
 }
 
 
-def drawn(number: int) -> list[Card]:
+def drawn(space: Space, number: int) -> list[Card]:
     """Draw the designs that are ranked."""
     rng = derive(0, "ranked")
     found: dict[str, Card] = {}
     while len(found) < number:
-        card = SPACE.card(SPACE.sample(rng, "gene"))
+        card = space.card(space.sample(rng, "gene"))
         found.setdefault(card.digest, card)
     return list(found.values())
 
 
-def training(steps: int, seed: int) -> Training:
-    made = TrainingChoice(steps=steps, device="cpu", length=1).make()
+def read(problem: Problem, task: Task) -> Prepared:
+    """Read the task as the largest design of the space does, and so all others."""
+    largest = find_hull(problem.space).largest
+    return prepare(task, largest, usual_length(task, largest, FROM_SCRATCH))
+
+
+def training(prepared: Prepared, steps: int, seed: int) -> Training:
+    made = TrainingChoice(steps=steps, device="cpu", length=prepared.length or 1).make()
     return replace(made, recipe=replace(made.recipe, seed=seed))
 
 
-def alone(task: Task, card: Card, steps: int, seed: int) -> Row:
+def alone(problem: Problem, task: Task, card: Card, steps: int, seed: int) -> Row:
     """Train a design alone, and answer the test rows."""
-    prepared, began, how = prepare(task, card, 0), time.process_time(), training(steps, seed)
+    prepared, began = read(problem, task), time.process_time()
+    how = training(prepared, steps, seed)
     model = fit(fresh_model(card, prepared, how), prepared, how).model
     took = time.process_time() - began
     with threads(1):
@@ -117,8 +152,9 @@ def alone(task: Task, card: Card, steps: int, seed: int) -> Row:
 def shared(task: Task, arm: Arm, cards: list[Card], passes: int, seed: int) -> Row:
     """Train a super-network, and judge designs with its weights."""
     steps = passes // arm.passes
-    how, began = training(steps, seed), time.process_time()
-    made, prepared = super_network(task, arm, how)
+    prepared, began = read(arm.problem, task), time.process_time()
+    how = training(prepared, steps, seed)
+    made = super_network(arm, prepared, how)
     stream = StepTrackingStream(task_stream(prepared, how.recipe), made)
     losses = train(made, stream, arm.loss(task, made, prepared, how), how.recipe)
     took = time.process_time() - began
@@ -126,11 +162,13 @@ def shared(task: Task, arm: Arm, cards: list[Card], passes: int, seed: int) -> R
     return {"scores": scores, "last losses": float(np.mean(losses[-50:])), "seconds": took, "steps": steps}
 
 
-def super_network(task: Task, arm: Arm, how: Training) -> tuple[SuperNetwork, Prepared]:
-    """Make an untrained super-network, and read the task for it."""
-    hull = find_hull(SPACE)
-    prepared = prepare(task, hull.largest, 0)
-    return network(arm.sharing, hull, prepared, how, arm.rule.bind(hull, how.recipe.steps, how.recipe.seed)), prepared
+def super_network(arm: Arm, prepared: Prepared, how: Training) -> SuperNetwork:
+    """Make an untrained super-network."""
+    hull, steps = find_hull(arm.problem.space), how.recipe.steps
+    if hull.whole:
+        return network(arm.sharing, hull, prepared, how, arm.rule.bind(hull, steps, how.recipe.seed))
+    weights, held_hull = fresh_weights(hull, prepared, how, None, print, needed=False)
+    return SuperNetwork(weights, arm.rule.bind(held_hull, steps, how.recipe.seed))
 
 
 def step_costs(data: Path, arm: Arm) -> Row:
@@ -140,9 +178,11 @@ def step_costs(data: Path, arm: Arm) -> Row:
 
 
 def _measured(data: Path, arm: Arm) -> Row:
-    how, task = training(MEASURED, 0), fashion(data)
+    task = arm.problem.load(data)
+    prepared = read(arm.problem, task)
+    how = training(prepared, MEASURED, 0)
     with threads(1):
-        made, prepared = super_network(task, arm, how)
+        made = super_network(arm, prepared, how)
         stream = StepTrackingStream(task_stream(prepared, how.recipe), made)
         before, ends = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, list[float]()
         loss = arm.loss(task, made, prepared, how)
@@ -154,7 +194,8 @@ def _measured(data: Path, arm: Arm) -> Row:
 
 def work(units: Units, data: Path, sizes: Sizes, arms: dict[str, Arm]) -> None:
     """Do what is not done: seed by seed, so that an early stop leaves whole seeds."""
-    task, cards = fashion(data), drawn(sizes.designs)
+    problem = next(iter(arms.values())).problem
+    task, cards, truth = problem.load(data), drawn(problem.space, sizes.designs), truth_name(arms)
     for name, arm in arms.items():
         units.kept(f"step-{name}", lambda arm=arm: step_costs(data, arm))  # type: ignore[misc]
     for seed in range(sizes.seeds):
@@ -162,16 +203,25 @@ def work(units: Units, data: Path, sizes: Sizes, arms: dict[str, Arm]) -> None:
             for name, arm in arms.items():
                 units.kept(f"{name}-{seed}", lambda arm=arm, seed=seed: shared(task, arm, cards, sizes.passes, seed))  # type: ignore[misc]
             for number, card in enumerate(cards):
-                units.kept(f"alone-{number}-{seed}", lambda card=card, seed=seed: alone(task, card, sizes.alone, seed))  # type: ignore[misc]
+                units.kept(
+                    f"{truth}-{number}-{seed}",
+                    lambda card=card, seed=seed: alone(problem, task, card, sizes.alone, seed),  # type: ignore[misc]
+                )
+
+
+def truth_name(arms: dict[str, Arm]) -> str:
+    """Name the units of designs that are trained alone; both experiments with slices have them in common."""
+    return "alone" if next(iter(arms.values())).problem == SLICES else "chains, alone"
 
 
 def figures(units: Units, sizes: Sizes, arms: dict[str, Arm]) -> Row:
     """Compare orders of the designs, for as many seeds as are finished."""
-    seeds = [seed for seed in range(sizes.seeds) if f"alone-{sizes.designs - 1}-{seed}" in units.rows]
+    name = truth_name(arms)
+    seeds = [seed for seed in range(sizes.seeds) if f"{name}-{sizes.designs - 1}-{seed}" in units.rows]
     alone = np.array(
-        [[units.rows[f"alone-{number}-{seed}"]["accuracy"] for seed in seeds] for number in range(sizes.designs)]
+        [[units.rows[f"{name}-{number}-{seed}"]["accuracy"] for seed in seeds] for number in range(sizes.designs)]
     )
-    size = np.array([units.rows[f"alone-{number}-{seeds[0]}"]["params"] for number in range(sizes.designs)])
+    size = np.array([units.rows[f"{name}-{number}-{seeds[0]}"]["params"] for number in range(sizes.designs)])
     truth, band = alone.mean(1), np.argsort(np.argsort(size)) * BANDS // sizes.designs
     found = {"params": _figures(lambda: [size], truth, band)}
     for name in arms:

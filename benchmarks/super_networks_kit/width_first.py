@@ -28,7 +28,7 @@ from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.score_parts import ScoreParts
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
 from formwright.pipeline.train_shared import TrainShared
-from formwright.space.zoo.dynabert import multiples
+from formwright.space.multiples import multiples
 from formwright.supernet.inner_lessons import HiddenStates
 from formwright.supernet.rules import Largest, Sandwich
 from formwright.tasks.test_split import open_test

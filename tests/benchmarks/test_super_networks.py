@@ -91,7 +91,9 @@ def test_intervals_over_seeds_are_those_of_students_t(script: ModuleType) -> Non
 
 def test_gains_are_paired_by_seed(script: ModuleType, tmp_path: Path) -> None:
     units, sizes = script.Units(tmp_path), {"params": 9, "by hand params": 8, "by hand tried": 20}
-    for seed, (winner, random, hand) in enumerate([(0.9, [0.7, 0.9], 0.85), (0.5, [0.2, 0.6], 0.5)], 3):
+    for seed, (winner, random, hand) in enumerate(
+        [(0.9, [0.7, 0.9], 0.85), (0.5, [0.2, 0.6], 0.5)], script.found.FIRST_SEED
+    ):
         units.rows[f"found-magic-{seed}"] = {"winner": winner, "random": random, "by hand": hand, **sizes}
     found = script.found.figures(units, 2)
     assert found.keys() == {"magic"}

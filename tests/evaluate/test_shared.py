@@ -4,6 +4,7 @@ import io
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,6 +34,7 @@ from formwright.evaluate.shared import (
 )
 from formwright.nn.build import build
 from formwright.nn.hf.save import save_pretrained_folder
+from formwright.nn.inherit import Reading
 from formwright.space.zoo import load_space
 from formwright.supernet.automatic import sub_network
 from formwright.supernet.library import LibraryWeights, library_of
@@ -299,6 +301,22 @@ def test_answers_that_are_no_numbers_are_a_failure_of_the_trial(trained: SharedW
 def test_what_is_no_sub_network_is_refused(trained: SharedWeights) -> None:
     with pytest.raises(IllegalInput):
         trained.extracted(card(32, 32, 32))
+
+
+def test_a_network_holds_what_can_be_read_from_its_weights(trained: SharedWeights) -> None:
+    for one in (WHOLE, NARROW, THIN, sub_network(WHOLE, ((1, 16), (0, 0)))):
+        assert trained.holds(one)
+        assert not trained.views(one).missing
+    for other in (card(32, 32, 32), card(64, 32), load_space("autoformer-nano").card(_first("autoformer-nano"))):
+        assert not trained.holds(other)
+        assert trained.views(other).missing
+    even = replace(trained, reading=Reading("even"))
+    assert even.holds(card(32))
+    assert not even.holds(card(32, 32, 32))
+
+
+def _first(space: str) -> Any:
+    return load_space(space).sample(derive(0))
 
 
 def test_a_network_is_read_from_its_folder_with_its_tokeniser(trained: SharedWeights, tmp_path: Path) -> None:

@@ -65,6 +65,19 @@ def test_heads_and_their_widths_are_sliced_or_divided_anew(heads: int, width: in
     assert torch.equal(found, expected)
 
 
+@pytest.mark.parametrize(("heads", "width"), [(8, 16), (5, 16), (8, 9), (3, 7), (4, 32), (16, 8)])
+def test_numbers_are_written_where_they_are_read(heads: int, width: int) -> None:
+    source, target = packed(8, 16, 24), packed(heads, width, 20)
+    whole, cut = weight(source), cut_between(source, target)
+    assert cut is not None
+    part = torch.randn(target.shape)
+    expected = whole.detach().clone()
+    expected[rows_of(source, target), :20] = part
+    cut.write(whole, part)
+    assert torch.equal(cut(whole), part)
+    assert torch.equal(whole, expected)  # all others stay
+
+
 @pytest.mark.parametrize(("heads", "width"), [(4, 32), (16, 8), (2, 50), (5, 16)])
 def test_the_output_map_reads_the_channels_that_the_packed_map_writes(heads: int, width: int) -> None:
     """The function of a part with other heads depends on no order: all three maps take the same channels."""

@@ -27,8 +27,8 @@ from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.nn.build import build, skeleton
 from formwright.nn.inherit import Slots, extract, inherit, run
+from formwright.space.elastic import elastic
 from formwright.space.zoo import load_card
-from formwright.space.zoo.elastic import elastic
 from formwright.space.zoo.translation import evolved
 
 TABLE = TokenEmbedding(50, 32, length=16, types=2)

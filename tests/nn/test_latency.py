@@ -37,8 +37,8 @@ from formwright.nn.latency import (
 )
 from formwright.nn.measurement import Latency, TimingSettings
 from formwright.pipeline.limits import Limits
+from formwright.space.elastic import elastic
 from formwright.space.zoo.chains import REAL, candidate, chain_card, chains
-from formwright.space.zoo.elastic import elastic
 from formwright.supernet.automatic import sub_network
 from formwright.testing.toy_problem import small
 

@@ -13,7 +13,7 @@ from formwright.pipeline.runner import run_pipeline
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.space import Choice, Record, Repeat
 from formwright.space.zoo import load_space
-from formwright.space.zoo.magic import PARTS
+from formwright.space.zoo.fast_bert import PARTS
 
 TASK = TaskChoice("mini-glue/rte", rows=50)
 TIMES = {"attention-1": 3.0, "attention-2": 4.0, "separable-3": 1.0, "separable-5": 2.0, "feed-forward-64": 5.0}

@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.pipeline.compressions import BERT, CHANNELS, HEADS, LENGTH, begun, bert, compression, tokeniser
-from tests.supernet.experts import Experts
+from tests.supernet.experts import Bottleneck, Experts
 
 from formwright.arch.card import Card
 from formwright.arch.embeddings import TokenEmbedding
@@ -297,6 +298,16 @@ def test_the_share_that_is_told_can_be_asked_for(least: float, full: float) -> N
     reach = (least / 100 * full, full)
     (share,) = re.findall(r"from \S+ \((\S+%)\)", told("macs=0.5%", reach))
     assert limits([Target.parse(f"macs={share}")], {"macs": reach})
+
+
+def test_the_least_sub_network_has_a_fast_number_of_channels_in_any_operation() -> None:
+    layers = (Block(16, Bottleneck(100), (64,)), Block(16, Experts(6, 3), (8,)))
+    card = Card(encoder=Stack(TokenEmbedding(50, 16), layers))
+    stage: Any = SimpleNamespace(card=lambda _: card, hidden=())
+    assert DrawSpace.ends(stage, None).smallest.encoder.layers == (  # type: ignore[arg-type, union-attr]
+        Block(16, Bottleneck(16), (16,)),
+        Block(16, Experts(1, 3), (8,)),
+    )
 
 
 def test_the_page_is_given_every_scored_part_and_the_sums_of_several_maps() -> None:

@@ -47,8 +47,8 @@ from formwright.pipeline.shared_evaluator import SharedSubnetworks
 from formwright.pipeline.study_place import Opened, find
 from formwright.pipeline.task_choice import TrainingChoice
 from formwright.search.listing import Nearness
+from formwright.space.elastic import ElasticChoices
 from formwright.space.zoo import load_space
-from formwright.space.zoo.elastic import ElasticChoices
 from formwright.study.stop import Stop
 from formwright.supernet.branches import Branches
 from formwright.tasks.corpora import pydoc_splits

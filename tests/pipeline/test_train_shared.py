@@ -1,5 +1,7 @@
 """The stage that trains shared weights: what it makes, what it refuses, and that a kill at any write costs nothing."""
 
+import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,7 +25,7 @@ from formwright.nn.build import build
 from formwright.nn.hf import save as hf_save
 from formwright.nn.inherit import Reading, inherit
 from formwright.nn.task_model import TaskModel
-from formwright.pipeline import runner, shared_start, shared_training
+from formwright.pipeline import run_folder, runner, shared_start, shared_training
 from formwright.pipeline.draw_menu import DrawMenu
 from formwright.pipeline.pacing import PLAN, Pacing, Revision, Schedule
 from formwright.pipeline.pipeline import Pipeline
@@ -36,9 +38,9 @@ from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
 from formwright.pipeline.train_shared import TrainShared
 from formwright.search import searcher
 from formwright.space.combinators import Choice
+from formwright.space.elastic import elastic
 from formwright.space.space import Space
 from formwright.space.zoo import load_space
-from formwright.space.zoo.elastic import elastic
 from formwright.study.stop import Stop
 from formwright.supernet.automatic import sub_network
 from formwright.supernet.cyclic import CyclicOffsets
@@ -240,8 +242,10 @@ def test_steps_follow_from_epochs_and_rows(tmp_path: Path) -> None:
     ("options", "told"),
     [
         ({"epochs": 1.0}, "both"),
-        ({"steps": 0}, "at least 1"),
-        ({"steps": None, "epochs": 0.0}, "at least 1"),
+        ({"steps": 0}, "at least 1, not 0"),
+        ({"steps": None, "epochs": 0.0}, "above 0, not 0.0"),
+        ({"steps": None, "epochs": math.nan}, "above 0, not nan"),
+        ({"steps": None, "epochs": math.inf}, "above 0, not inf"),
         ({"lesson": Distil()}, "teacher"),
         ({"lesson": InPlace()}, "sandwich"),
         ({"lesson": HiddenStates()}, "teacher"),
@@ -258,6 +262,62 @@ def test_steps_follow_from_epochs_and_rows(tmp_path: Path) -> None:
 def test_what_cannot_be_trained_is_refused(options: dict[str, Any], told: str) -> None:
     with pytest.raises(IllegalInput, match=told):
         stage(**options)
+
+
+def settled(pipeline: Pipeline, out: Path) -> tuple[PipelineRun, list[str]]:
+    """Settle the options of a run, whose folder is claimed, and give what is told."""
+    display = Lines()
+    run = PipelineRun(pipeline, out, display=display)
+    run_folder.claim_folder(out, runner.prepare(run), force=False)
+    return run, display.lines
+
+
+def test_all_cores_train_where_no_number_of_threads_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 6)
+    one = stage(training=replace(QUICK, threads=None))
+    assert one.training.make(1).threads == 6
+    run, _ = settled(Pipeline(one), tmp_path)
+    assert run.pipeline.stages[0].training.threads == 6
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)  # resumed on another machine
+    again, _ = settled(Pipeline(one), tmp_path)
+    assert again.pipeline == run.pipeline
+
+
+def test_what_a_teacher_decides_is_told_where_another_value_was_given(tmp_path: Path) -> None:
+    reviews = TaskChoice("mini-glue/sst2", rows=60)
+    quick = replace(QUICK, length=12, threads=2)
+    first = TrainShared("magic-nano", reviews, Largest(), steps=2, training=quick)
+    for number, (given, told) in enumerate(
+        [
+            (replace(QUICK, length=20), ["length=12"]),
+            (replace(QUICK, length=20, threads=3), ["length=12", "threads=2"]),
+            (quick, []),
+            (TrainingChoice(batch=8), []),
+            (replace(QUICK, threads=2, device="auto"), []),
+        ]
+    ):
+        second = TrainShared("magic-nano", reviews, lesson=Distil(), steps=2, teacher=first, training=given)
+        run, lines = settled(Pipeline(first, second), tmp_path / str(number))
+        lines = [line for line in lines if line.startswith("super-network-2 ")]
+        assert len(lines) == len(told)
+        assert all(value in line for value, line in zip(told, lines, strict=True))
+        training = run.pipeline.stages[1].training
+        assert (training.length, training.threads, training.device) == (12, 2, "cpu")
+
+
+def test_a_step_of_several_batches_is_one_step_of_the_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual, steps, drawn = TrainShared.training_for, list[int](), SuperNetwork.drawn
+
+    def accumulating(one: TrainShared, many: int) -> Any:
+        made = usual(one, many)
+        return replace(made, recipe=replace(made.recipe, accumulate=2))
+
+    monkeypatch.setattr(TrainShared, "training_for", accumulating)
+    monkeypatch.setattr(
+        SuperNetwork, "drawn", lambda self, draw, step: (steps.append(step), drawn(self, draw, step))[1]
+    )
+    made(Pipeline(stage(rule=Phases((Largest(), Walk(3)), (0.5, 0.5)))), tmp_path)
+    assert steps == [step for step in range(STEPS) for _ in range(2)]
 
 
 @pytest.mark.parametrize(
@@ -444,6 +504,23 @@ def test_a_limit_that_no_design_keeps_is_refused_before_the_super_network_is_tra
     with pytest.raises(IllegalInput, match=told):
         made(Pipeline(shared, search), tmp_path / "run")
     assert not list(tmp_path.rglob("*.safetensors"))
+
+
+def test_a_search_of_designs_that_no_trained_weights_hold_is_refused_before_they_are_trained(tmp_path: Path) -> None:
+    nano = load_space("autoformer-nano")
+    ends, designs = find_hull(nano), [nano.card(nano.sample(derive(turn), "gene")) for turn in range(3)]
+    small = Space("small", Choice((1,)), lambda _: ends.smallest)
+    some = Space("some", Choice((1, 2, 3)), lambda number: designs[number - 1])
+    by = searcher("random")
+    shared = replace(stage(steps=1), space=small)
+    search = Search(nano, DIGITS, (), (), by, SharedSubnetworks(shared), QUICK, Stop(trials=1))
+    with pytest.raises(IllegalInput, match=r"autoformer-nano.*small"):
+        made(Pipeline(shared, search), tmp_path / "refused")
+    assert not (tmp_path / "refused").exists()
+    library = replace(MIXED, steps=1)  # which of its designs a library holds is known when it is made
+    for one, space in ((stage(steps=1), nano), (stage(steps=1), some), (library, MIXED.space)):
+        search = Search(space, one.task, (), (), by, SharedSubnetworks(one), QUICK, Stop(trials=1))
+        runner.prepare(PipelineRun(Pipeline(one, search), tmp_path / "accepted"))
 
 
 @pytest.mark.slow

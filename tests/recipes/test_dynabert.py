@@ -12,27 +12,6 @@ from formwright.cost import macs
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.recipes.dynabert import dynabert
-from formwright.space.zoo import load_card, load_space
-from formwright.space.zoo.dynabert import multiples
-
-
-def test_the_published_space_has_twelve_designs() -> None:
-    space = load_space("dynabert")
-    assert space.count() == 12
-    cards = {(design.width, design.depth): space.card(design) for design in space.enumerate()}
-    assert cards[1.0, 1.0] == load_card("bert-base")
-    small = cards[0.25, 0.5].encoder.layers
-    assert len(small) == 6
-    assert {(layer.mixer.heads, layer.feed_forward) for layer in small} == {(3, (768,))}
-
-
-def test_every_layer_keeps_a_head_and_a_channel_and_every_stack_a_layer() -> None:
-    space = multiples(BERT, (0.01, 1.0), (0.01, 1.0))
-    (layer,) = space.card(space.from_json({"width": 0.01, "depth": 0.01})).encoder.layers
-    assert (layer.mixer.heads, layer.feed_forward) == (1, (1,))
-    for widths, depths in (((), (1.0,)), ((1.5,), (1.0,)), ((1.0,), (0.0,))):
-        with pytest.raises(IllegalInput, match="multipliers"):
-            multiples(BERT, widths, depths)
 
 
 def test_targets_in_milliseconds_are_refused_with_what_to_use_instead() -> None:

@@ -4,6 +4,8 @@ import pytest
 from tests.cli.conftest import in_one_process
 
 from formwright.api import run
+from formwright.pipeline.run import PipelineRun
+from formwright.pipeline.search import Search
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.recipes import RECIPES
 from formwright.recipes.linas import linas
@@ -21,6 +23,18 @@ def test_rounds_and_predictors_are_options_of_its_searcher() -> None:
     assert search.evaluator.weights is shared
     assert not search.evaluator.races, "predictors learn from the scores of all rows"
     assert (deliver.weights, deliver.steps) == ("shared", 0)
+
+
+@pytest.mark.parametrize(
+    ("objectives", "expected"),
+    [((), ("accuracy:max", "macs:min")), (("accuracy:max", "params:min"), ("accuracy:max", "params:min"))],
+)
+def test_a_front_has_two_goals_unless_others_are_given(
+    objectives: tuple[str, ...], expected: tuple[str, ...], tmp_path: Path
+) -> None:
+    made = linas(DIGITS, objectives=objectives)
+    (search,) = made.of_kind(Search)
+    assert search.resolved(PipelineRun(made, tmp_path).stage(search)).objectives == expected
 
 
 @pytest.mark.slow

@@ -23,8 +23,11 @@ from formwright.pipeline.runner import run_pipeline
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
 from formwright.pipeline.train_shared import TrainShared
 from formwright.recipes import RECIPES
-from formwright.space.zoo import load_card
-from formwright.space.zoo.elastic import elastic
+from formwright.space.combinators import Record
+from formwright.space.elastic import elastic
+from formwright.space.space import Space
+from formwright.space.zoo import load_card, load_space
+from formwright.supernet.hull import find_hull
 
 STARTED = [name for name in RECIPES.names() if "start" in RECIPES.get(name).options]
 DIGITS = TaskChoice("digits", rows=60)
@@ -90,6 +93,25 @@ def test_a_stock_vision_transformer_starts_a_super_network(tmp_path: Path) -> No
     mixed, other = (one[f"{layer}mixer.output.weight"][:16, :4] for one in (own, body))
     assert torch.allclose(mixed, other, atol=1e-6)
     assert 24 < taken < whole
+
+
+@pytest.mark.slow
+def test_maps_between_layers_that_a_model_lacks_pass_its_features_on(tmp_path: Path) -> None:
+    """The widest shape then is the BERT that it starts with; with fresh maps each layer would read noise."""
+    widest = find_hull(load_space("supershaper-nano")).largest
+    bert = replace(widest, encoder=replace(widest.encoder, joints="unequal", out=None))
+    space = Space("bert", Record.of(), lambda _: bert)
+    found, _ = super_network("autotinybert", SENTENCES, tmp_path / "bert", space=space)
+    start = str(tmp_path / "bert" / "super-network")
+    shaped, told = super_network("supershaper", SENTENCES, tmp_path / "run", start=start)
+    assert "5 maps between layers" in told
+    maps = {name: one for name, one in shaped.model.named_parameters() if ".projections." in name}
+    assert len(maps) == 10
+    for one in maps.values():
+        assert torch.allclose(one, torch.eye(96) if one.dim() > 1 else torch.zeros(96), atol=1e-6)
+    words = torch.randint(5, 900, (3, 12), generator=torch.Generator().manual_seed(0))
+    ours, theirs = (one.model.eval().transformer(words).hidden for one in (shaped, found))
+    assert torch.allclose(ours, theirs, atol=1e-5)
 
 
 def test_a_model_that_does_not_fit_is_refused_before_anything_is_trained(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from tests.tasks.test_recordings import write_wav
 
 from formwright.core.errors import FormwrightError
 from formwright.core.rng import derive
-from formwright.nn.latency import quick
+from formwright.cost import COSTS
 from formwright.pipeline.run_folder import DONE
 from formwright.pipeline.study_place import find
 from formwright.recipes import RECIPES
@@ -103,6 +103,15 @@ MEASURED = {
         {"task": {"name": "mini-glue/sst2", "rows": 200}, "trials": 25, "latency": "{latency}"},
         _shared("super-network", **{"deliver.steps": 5}).settings,
     ),
+    "hat": Case(
+        {"task": {"name": "translation", "rows": 200}, "trials": 8, "limits": ["writing_30x5_ms<={latency}"]},
+        _shared("super-network", **{"deliver.steps": 5}).settings,
+    ),
+}
+# the space and the cost whose median is the wanted latency, and how far below and above it a design may be
+LATENCIES = {
+    "autotinybert": ("autotinybert-nano", "latency_ms", 0.85, 1.1),
+    "hat": ("hat-nano", "writing_30x5_ms", 0.0, 1.0),
 }
 
 
@@ -140,6 +149,7 @@ class Door:
         flags |= {"text": ",".join(task.get("text", ())), **options}
         model = [flags.pop("model")] if "model" in flags else []
         own = {"latency": flags.pop("latency")} if "latency" in flags else {}
+        flags["limit"] = " ".join(flags.pop("limits", ()))
         said = [word for name, value in flags.items() if value for word in (f"--{name}", str(value))]
         said += [word for name, value in own.items() for word in ("--set", f"{name}={value}")]
         said += [word for path, value in case.settings.items() for word in ("--set", f"{path}={json.dumps(value)}")]
@@ -214,11 +224,11 @@ def test_killed_runs_deliver_the_same_models_through_every_door(recipe: str, tmp
         assert delivered(out) == expected, door
 
 
-def usual_latency() -> float:
-    """Measure the latency of a design in the middle of AutoTinyBERT's space, in milliseconds."""
-    space = load_space("autotinybert-nano")
-    measured = quick(16)
-    times = sorted(measured(space.card(space.sample(derive(number, "usual")))) for number in range(9))
+def usual_latency(space: str, cost: str) -> float:
+    """Measure the latency of a design in the middle of a space, in milliseconds."""
+    designs = load_space(space)
+    measured = COSTS.get(cost).meter(16, "cpu")
+    times = sorted(measured(designs.card(designs.sample(derive(number, "usual")))) for number in range(9))
     return round(times[len(times) // 2], 3)
 
 
@@ -231,8 +241,9 @@ def findings(out: Path) -> dict[int, dict[str, float]]:
 @pytest.mark.parametrize("door", ["command line", "yaml", "python"])
 @pytest.mark.parametrize("recipe", MEASURED)
 def test_what_was_measured_before_a_kill_is_kept(recipe: str, door: str, tmp_path: Path) -> None:
-    latency = usual_latency()
-    options = {name: latency if name == "latency" else one for name, one in MEASURED[recipe].options.items()}
+    latency = usual_latency(*LATENCIES[recipe][:2]) if recipe in LATENCIES else None
+    wanted = json.dumps(MEASURED[recipe].options).replace('"{latency}"', str(latency))  # a number, or in a limit
+    options = json.loads(wanted.replace("{latency}", str(latency)))
     out = tmp_path / "out"
     command = Door(door).command(recipe, Case(options, MEASURED[recipe].settings), tmp_path, out)
     killed(command, out, 4)  # the super-network, the menu if there is one, and trials: scored, or beyond the limits
@@ -242,8 +253,9 @@ def test_what_was_measured_before_a_kill_is_kept(recipe: str, door: str, tmp_pat
     assert {number: after[number] for number in before} == before
     assert [path.read_bytes() for path in out.glob("**/menu.json")] == menus
     assert list(out.glob("models/*/model.safetensors"))
-    if recipe == "autotinybert":
-        assert all(0.85 * latency <= one["latency_ms"] <= 1.1 * latency for one in after.values())
+    if latency is not None:
+        _, cost, least, most = LATENCIES[recipe]
+        assert all(least * latency <= one[cost] <= most * latency for one in after.values())
     else:
         (menu,) = (json.loads(text) for text in menus)
         assert 0 < len(menu["kept"]) < len(menu["milliseconds"])

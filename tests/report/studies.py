@@ -17,11 +17,11 @@ from formwright.report.page import report_html
 from formwright.report.predictions import Guess, Predictions
 from formwright.report.space_map import MOST_OTHERS, SpaceMap, Spot
 from formwright.search.op_nas import OpNas
+from formwright.space.elastic import elastic
 from formwright.space.space import Space
 from formwright.space.term_edits import operation_names
 from formwright.space.zoo import load_space
 from formwright.space.zoo.autobert_zero import autobert_zero
-from formwright.space.zoo.elastic import elastic
 from formwright.study.replay import asked_data
 from formwright.study.store import Log, Store
 

@@ -61,6 +61,27 @@ class Lobes(Operation):
         return Experts(self.heads, self.head_width).tensors(inputs, outputs, memory)
 
 
+@dataclass(frozen=True)
+class Bottleneck(Operation):
+    """Map tokens through a few channels."""
+
+    TYPE: ClassVar[str] = "bottleneck"
+    MODULE: ClassVar[str] = "tests.supernet.experts:ExpertsModule"  # none is built
+    PLACES: ClassVar[tuple[Place, ...]] = ("mixer",)
+    SWATCH: ClassVar[Swatch] = Swatch("bottleneck", "#CCDDEE", "z")
+    ELASTIC: ClassVar[Mapping[str, str]] = {"channels": "channels"}
+    channels: Positive
+
+    def tensors(self, inputs: Factor, outputs: Factor, memory: Factor) -> Iterator[Tensor]:
+        inner = (Factor(self.channels, "channels"),)
+        yield from linear("inner", (inputs,), inner)
+        yield from linear("output", inner, (outputs,))
+
+    def products(self, width: int, output: int, tokens: int, memory: tuple[int, int]) -> Iterator[Product]:
+        yield Product("map", (tokens, width, self.channels))
+        yield Product("map", (tokens, self.channels, output))
+
+
 @contextmanager
 def experts_installed() -> Iterator[None]:
     """Pretend that a package with the operation is installed."""

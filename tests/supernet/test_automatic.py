@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.supernet.experts import Experts, experts_installed
+from tests.supernet.experts import Bottleneck, Experts, experts_installed
 from tests.supernet.small import CHANNELS, FAMILIES, HEADS, LAYERS, SPEC, card, model
 from tests.supernet.test_importance import random_importance
 
@@ -15,7 +15,8 @@ from formwright.arch.layers import Block
 from formwright.core.errors import IllegalInput
 from formwright.cost import macs, params
 from formwright.nn.inherit import inherit
-from formwright.space.zoo.elastic import ElasticChoices, LayerSizes
+from formwright.space.elastic import ElasticChoices
+from formwright.space.elastic_parts import LayerSizes
 from formwright.supernet.automatic import BudgetMatch, Thresholds, automatic, sub_network, targets_between
 from formwright.supernet.importance import Importance, magnitude, reordered, uniform
 
@@ -171,6 +172,13 @@ def test_experts_are_scored_ordered_and_cut_like_heads() -> None:
         small = choices.space.card(choices.design(each.widths))
         assert small == sub_network(whole, each.widths)
         assert inherit(moved, whole, small, head=SPEC).missing == ()
+
+
+def test_channels_of_a_new_operation_are_rounded_like_those_of_feed_forward_layers() -> None:
+    block = Block(16, Bottleneck(100), (CHANNELS,))
+    whole = replace(card(), encoder=replace(card().encoder, layers=(block,)))
+    found = Thresholds(whole, Importance((np.arange(100.0, 200.0), np.zeros(CHANNELS))), cost, 16)
+    assert [found.widths(kept)[0][0] for kept in (0, 10, 50, 100)] == [16, 16, 64, 100]
 
 
 @pytest.mark.parametrize("case", FAMILIES)

@@ -225,8 +225,11 @@ def test_the_dropped_are_worse_than_those_that_stay_in_the_mean() -> None:
 def test_a_block_is_read_as_it_was_trained() -> None:
     trained = finished().artifact(stage(finished(), "blocks"))
     alive = [chain for chain, _ in trained.tables[1]]
-    losses = trained.networks[1].losses(alive, trained.source.held_batches(6))
+    network = trained.networks[1]
+    losses = network.losses(alive, trained.source.held_batches(6))
     assert losses == pytest.approx([loss for _, loss in trained.tables[1]], rel=1e-5)
+    layers = {(chain.width, *layer) for chain in alive for layer in enumerate(chain.operations)}
+    assert network.weights.library.tensors.keys() == {name for layer in layers for name in network.stored(*layer)}
 
 
 @pytest.mark.slow

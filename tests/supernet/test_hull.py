@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from formwright.arch.card import Card
+from formwright.arch.declared import tensors_of
 from formwright.arch.heads import HeadSpec
 from formwright.core.rng import derive
 from formwright.cost import params
@@ -12,13 +13,14 @@ from formwright.nn.build import build
 from formwright.nn.inherit import extract, inherit
 from formwright.space.combinators import Choice, Record, Switch
 from formwright.space.design import Case
+from formwright.space.elastic import ElasticChoices
 from formwright.space.narrow import narrowed
 from formwright.space.repeat import Repeat, Row
 from formwright.space.space import Space
 from formwright.space.zoo import load_space
 from formwright.space.zoo.bert import TINY
-from formwright.space.zoo.elastic import ElasticChoices
 from formwright.supernet.hull import find_hull, raised, reads_all, regrouped_heads
+from formwright.supernet.library import library_of
 
 HEAD = HeadSpec("sequence-classification", 10)
 SPACE = load_space("autoformer-nano")
@@ -78,13 +80,34 @@ def test_a_size_that_most_designs_have_is_found_though_their_choices_are_rarely_
     assert not reads_all(Space("mostly wider", root, build_card), whole)
 
 
-@pytest.mark.parametrize("name", ["flexibert-nano", "nas-bert", "autobert-zero-nano"])
+@pytest.mark.parametrize(
+    "name", ["flexibert-nano", "nas-bert", "magic-nano", pytest.param("autobert-zero-nano", marks=pytest.mark.slow)]
+)
 def test_spaces_that_choose_between_kinds_have_ends_by_size(name: str) -> None:
     space = load_space(name)
     hull = find_hull(space)
     assert not hull.whole
-    sizes = [params(space.card(space.sample(derive(5, turn), "gene"))) for turn in range(20)]
+    drawn = (space.sample(derive(5, turn), "gene" if turn % 2 else "design") for turn in range(300))
+    sizes = [params(space.card(design)) for design in drawn]
     assert params(hull.smallest) <= min(sizes) < max(sizes) <= params(hull.largest)
+
+
+def test_ends_between_kinds_are_found_though_samples_hardly_show_them() -> None:
+    """One of 8^12 designs has the widest layer everywhere; twelve have one layer, and that the narrowest."""
+    (block, *_) = find_hull(SPACE).largest.encoder.layers
+    layers = {"none": None} | {f"wide-{times}": replace(block, feed_forward=(8 * times,)) for times in range(1, 8)}
+    whole = find_hull(SPACE).largest
+
+    def build_card(design: Any) -> Card:
+        found = tuple(layers[name] for name in design.names if layers[name] is not None)
+        return replace(whole, encoder=replace(whole.encoder, layers=found))
+
+    space = Space("kinds", Record.of(names=Repeat(Choice(tuple(layers)), 12)), build_card)
+    hull = find_hull(space)
+    assert [layer.feed_forward for layer in hull.largest.encoder.layers] == [(56,)] * 12
+    assert [layer.feed_forward for layer in hull.smallest.encoder.layers] == [(8,)]
+    library = library_of(space)
+    assert all(library.holds(tensors_of(card)) for card in (hull.largest, hull.smallest))
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ from formwright.nn.build import kept_skeleton
 from formwright.nn.inherit import Reading
 from formwright.nn.task_model import TaskModel
 from formwright.nn.transformer import Output
+from formwright.space.elastic import elastic
 from formwright.space.zoo import load_space
-from formwright.space.zoo.elastic import elastic
 from formwright.space.zoo.supershaper import SMALL as SHAPES
 from formwright.supernet.automatic import sub_network
 from formwright.supernet.hull import Hull, find_hull, sampled_cards
@@ -33,6 +33,7 @@ from formwright.supernet.lessons import LESSONS, Answer, Distil, Labels, Lesson,
 from formwright.supernet.library import LibraryWeights, library_of
 from formwright.supernet.network import StepTrackingStream, SuperNetwork
 from formwright.supernet.rules import Largest, Phases, ProgressiveShrinking, SplitBatch, Uniform
+from formwright.tasks.encode import IGNORED
 from formwright.train.hyperparameters import Hyperparameters
 from formwright.train.loop import Saving, inputs_of, train
 from formwright.train.losses import distillation, loss_of
@@ -464,6 +465,40 @@ def test_layers_are_aligned_that_are_read_from_the_same_place() -> None:
         assert torch.allclose(found, labels + 0.5 * torch.stack(squares).mean(), rtol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("anchor", "design", "reading"),
+    [(4, 2, Reading()), (4, 1, Reading()), (2, 4, Reading()), (2, 4, Reading("even"))],
+)
+def test_a_last_layer_is_normalised_and_compared_with_last_layers_alone(
+    anchor: int, design: int, reading: Reading
+) -> None:
+    """Layers with the same weights give the same, but for the norm behind the last one."""
+    hull = find_hull(load_space("autoformer-nano"))
+    whole = hull.largest
+    assert whole.encoder.final_norm
+    cards = [replace(whole, encoder=replace(whole.encoder, layers=whole.encoder.layers[:many])) for many in (4, 2, 1)]
+    step_cards = [next(card for card in cards if len(card.encoder.layers) == many) for many in (anchor, design)]
+    network = SuperNetwork(model(1, of=whole), lambda _, step: [step_cards[step]], reading=reading).eval()
+    loss = Anchor(weight=0.5, every=99).bind(KIND, LessonContext(network, hull, 4))
+    rows = Batch(torch.randn(4, 1, 8, 8), torch.zeros(4, dtype=torch.long))
+    for network.step in range(2):
+        (found,) = losses(network, loss, rows)
+    assert torch.allclose(found, loss_of(KIND)(network.answer(step_cards[1], rows.inputs), rows), atol=1e-6)
+
+
+def test_a_projected_layer_is_compared_with_projected_ones_alone() -> None:
+    """Nothing is left to compare where one design is projected behind its last layer and the other goes on."""
+    block = Block(16, Attention(4, 4), (24,))
+    whole = Card(encoder=Stack(TokenEmbedding(30, 16, length=12), (block,) * 2, out=20))
+    shallow, rows = replace(whole, encoder=replace(whole.encoder, layers=(block,))), batch()
+    cards = [whole, shallow]
+    network = SuperNetwork(model(1, of=whole), lambda _, step: [cards[step]]).eval()
+    loss = Anchor(weight=0.5, every=99).bind(KIND, LessonContext(network, Hull(HULL.space, whole, shallow), 4))
+    for network.step in range(2):
+        (found,) = losses(network, loss, rows)
+    assert torch.equal(found, loss_of(KIND)(network.answer(shallow, rows.inputs, rows.mask), rows))
+
+
 def test_an_anchor_has_rivals_only_now_and_then_and_is_judged_by_held_out_rows() -> None:
     rows, network = batch(), SuperNetwork(model(1), lambda rng, step: [order[step % 2]]).eval()
 
@@ -512,6 +547,60 @@ def test_rows_apart_are_shown_to_one_design_and_the_teacher_each() -> None:
         assert torch.allclose(one.teacher.scores, teacher(rows.inputs[place::3], rows.mask[place::3]), atol=1e-5)
     few = Batch(rows.inputs[:2], rows.labels[:2], rows.mask[:2])
     assert len(list(network(few.inputs).each(few))) == 2
+
+
+def tags() -> Batch:
+    rows = batch()
+    places = torch.arange(9)[None] < torch.tensor([1, 9, 2, 5, 3, 1, 7, 4])[:, None]
+    return replace(rows, labels=torch.where(places & rows.mask, rows.inputs % 2, IGNORED))
+
+
+def words() -> Batch:
+    rows = batch()
+    chosen = rows.mask & (torch.arange(9)[None] < torch.tensor([1, 9, 2, 5, 3, 1, 7, 4])[:, None])
+    return replace(rows, labels=rows.inputs[chosen], positions=chosen)
+
+
+SPLIT = {
+    KIND: (HEAD, batch),
+    "token-classification": (HeadSpec("token-classification", 2), tags),
+    "masked-lm": (HeadSpec("masked-lm"), words),
+    "span-extraction": (HeadSpec("span-extraction", 2), lambda: replace(batch(), labels=torch.tensor([[0, 1]] * 8))),
+    "regression": (HeadSpec(KIND, 1), lambda: replace(batch(), labels=torch.linspace(-100, 1, 8))),
+}
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("kind", SPLIT)
+def test_equal_designs_with_rows_apart_have_the_loss_of_the_whole_batch(kind: str, number: int) -> None:
+    """Eight rows are three, three and two for three designs, and have different numbers of words."""
+    (spec, make), found = SPLIT[kind], []
+    rows = make()
+    for lesson in (Labels(), Distil(0.3)):
+        for cards in ([SMALLEST], SplitBatch([SMALLEST] * number)):
+            network = SuperNetwork(model(1, spec=spec), lambda rng, step, cards=cards: cards, model(2, spec=spec))
+            found.append(sum(lesson.bind(kind)(network.eval()(rows.inputs), rows)).item())
+    assert found[::2] == pytest.approx(found[1::2], rel=1e-4)
+
+
+def test_rows_apart_of_equal_shares_count_as_before() -> None:
+    rows, network = batch(), SuperNetwork(model(1), lambda rng, step: SplitBatch([LARGEST, SMALLEST])).eval()
+    found = losses(network, Labels().bind(KIND), rows)
+    each = [loss_of(KIND)(shown.design.scores, shown.batch) for shown in network(rows.inputs).each(rows)]
+    assert all(torch.equal(one, other / 2) for one, other in zip(found, each, strict=True))
+
+
+def test_alignments_and_hidden_states_of_rows_apart_count_by_rows() -> None:
+    full = Batch(torch.randint(30, (8, 9)), torch.arange(8) % 2)  # without padding
+    for lesson, teacher in ((HiddenStates(), model(2)), (Anchor(weight=0.5, every=99), None)):
+        found = []
+        for cards in ([SMALLEST], SplitBatch([SMALLEST] * 3)):
+            network, loss = bound(lesson, cards, teacher)
+            network._draw = lambda rng, step, cards=cards: cards if step else [LARGEST]
+            for network.eval().step in range(2):
+                last = losses(network, loss, full)
+            found.append(sum(last).item())
+        assert found[0] == pytest.approx(found[1], rel=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
+from dataclasses import dataclass
 from itertools import accumulate
+from typing import ClassVar
 
 import pytest
 import torch
@@ -14,6 +16,8 @@ from formwright.core.codec import range_faults
 from formwright.core.errors import IllegalInput
 from formwright.core.options import PartReader, PartWriter
 from formwright.nn.build import build
+from formwright.space.elastic import elastic
+from formwright.supernet.hull import Hull
 from formwright.supernet.inner_lessons import Anchor, AttentionRelations, HiddenStates
 from formwright.supernet.lessons import (
     LESSONS,
@@ -23,6 +27,7 @@ from formwright.supernet.lessons import (
     InPlace,
     Labels,
     Lesson,
+    LessonContext,
     StepAnswers,
     TwoStage,
 )
@@ -109,6 +114,25 @@ def test_options_out_of_range_are_found(lesson: Lesson, wrong: str) -> None:
     assert [fault.where for fault in range_faults(lesson, "lesson")] == [f"lesson.{wrong}"]
 
 
+@dataclass(frozen=True)
+class Alone(Labels):
+    """A lesson that may be no stage of another."""
+
+    NAME: ClassVar[str] = "alone"
+    IN_STAGES: ClassVar[bool] = False
+
+
+def test_a_lesson_says_itself_whether_it_may_be_a_stage() -> None:
+    for first, then in ((Alone(), Labels()), (Labels(), Alone())):
+        with pytest.raises(IllegalInput, match="alone"):
+            TwoStage(first, then)
+
+
+def test_a_first_stage_that_cannot_be_says_what_would_be_possible() -> None:
+    with pytest.raises(IllegalInput, match=r"needs a teacher.*lesson\.first=labels"):
+        TwoStage(Distil(), Distil()).check(Uniform(), has_teacher=False)
+
+
 TWO_RULES = Phases((Largest(), Uniform(2)))
 
 
@@ -168,14 +192,31 @@ def peak(lesson: Lesson, designs: int) -> int:
     """Give the most bytes that torch holds at once in a step of so many designs, all of them the largest one."""
     teacher = build(WRITER, head=HeadSpec("causal-lm"), seed=2) if lesson.NEEDS_TEACHER else None
     network = SuperNetwork(build(WRITER, head=HeadSpec("causal-lm")), lambda rng, step: [WRITER] * designs, teacher)
-    loss = lesson.bind("causal-lm")
+    hull = Hull(elastic(WRITER, (1, 4), (12, 24)), WRITER, WRITER)
+    loss = lesson.bind("causal-lm", LessonContext(network, hull, 4))
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as watched:
         train(network, Sentences(), loss, Hyperparameters(1, 8))
     events = (one for one in watched.profiler.kineto_results.events() if one.name() == "[memory]")
     return max(accumulate(one.nbytes() for one in sorted(events, key=lambda one: one.start_ns())))
 
 
-@pytest.mark.parametrize("lesson", [Labels(), Distil(), InPlace(), InPlace(labels=0.2)], ids=str)
+ALL = [
+    Labels(),
+    Distil(),
+    InPlace(),
+    InPlace(labels=0.2),
+    HiddenStates(),
+    AttentionRelations(),
+    TwoStage(Labels(), Distil(), share=0.0),  # in its second stage
+    Anchor(),
+]
+
+
+def test_the_memory_of_a_step_is_measured_with_all_lessons() -> None:
+    assert {lesson.NAME for lesson in ALL} == set(LESSONS.names())
+
+
+@pytest.mark.parametrize("lesson", ALL, ids=str)
 def test_designs_of_a_step_hardly_need_more_memory_than_one_even_for_scores_of_all_words(lesson: Lesson) -> None:
     one = peak(lesson, 1)
     assert one > 4 * 96 * WORDS  # the scores of a design at least

@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -7,7 +8,7 @@ from torch import Tensor
 
 from formwright.arch.card import Card
 from formwright.core.rng import derive
-from formwright.space.zoo.elastic import elastic
+from formwright.space.elastic import elastic
 from formwright.supernet.automatic import sub_network
 from formwright.supernet.groups import stream_groups
 from formwright.supernet.hull import Hull
@@ -214,6 +215,36 @@ def test_batches_tell_the_network_its_step() -> None:
     recipe = Hyperparameters(3, 8, accumulate=2)
     train(one, StepTrackingStream(Rows(), one, recipe.accumulate), Labels().bind("sequence-classification"), recipe)
     assert seen == [0, 0, 1, 1, 2, 2]
+
+
+def test_the_designs_of_a_later_batch_of_a_step_do_not_depend_on_the_first_one() -> None:
+    """Dropout, of which larger designs draw more, moves torch's generator."""
+    found = []
+    for dropout, many in ((0.0, 1), (0.3, 1), (0.3, 3)):
+        one, cards = SuperNetwork(model(1, dropout=dropout), sandwich(3)), list[list[Card]]()
+        drawn = one.drawn
+
+        def noted(draw: int, step: int, drawn: Any = drawn, many: int = many, cards: Any = cards) -> list[Card]:
+            cards.append(drawn(draw, step))
+            return cards[-1][:many]  # how many of them are run says nothing of what is drawn
+
+        one.drawn = noted
+        recipe = Hyperparameters(3, 8, accumulate=3, seed=4)
+        train(one, StepTrackingStream(Rows(), one, 3), Labels().bind("sequence-classification"), recipe)
+        assert len(cards) == 9
+        assert len({tuple(some) for some in cards}) > 6
+        found.append(cards)
+    assert found[0] == found[1] == found[2]
+
+
+def test_the_first_batch_of_a_step_is_drawn_by_the_number_that_the_step_is_seeded_for() -> None:
+    one = SuperNetwork(model(1), sandwich(3))
+    for part in (0, 1, 2, 0):
+        one.part = part
+        torch.manual_seed(7)
+        one.cards()
+        torch.manual_seed(7)
+        assert (one.draw == int(torch.randint(1 << 62, (1,)))) == (part == 0)
 
 
 def test_a_network_begins_with_a_copy_of_its_teacher() -> None:

@@ -1,6 +1,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
+from math import inf, nan
 from typing import Any
 
 import pytest
@@ -33,6 +34,7 @@ ALL: list[Rule] = [
     Largest(),
     Uniform(),
     Uniform(3, "design"),
+    Uniform(3, rows="apart"),
     Sandwich(2),
     ProgressiveShrinking(),
     Walk(7),
@@ -93,7 +95,7 @@ def test_the_designs_between_are_drawn_among_all_designs_or_choice_by_choice() -
 
 
 def test_rules_with_phases_say_when_they_change() -> None:
-    assert [rule.switches for rule in ALL] == [[], [], [], [], [0.25, 1.0], [], [0.1, 1.0]]
+    assert [rule.switches for rule in ALL] == [[], [], [], [], [], [0.25, 1.0], [], [0.1, 1.0]]
     rule = ProgressiveShrinking(largest=0.4)
     change = round(rule.switches[0] * STEPS)
     assert {card == NANO.largest for step in range(change) for card in drawn(rule, step)} == {True}
@@ -113,6 +115,17 @@ def test_uniform_sampling_treats_all_values_of_a_choice_alike() -> None:
     # of all designs, by contrast, nearly all are deep
     deep = [len(drawn(Uniform(by="design"), step)[0].stacks[0].layers) == 4 for step in range(100)]
     assert sum(deep) > 75
+
+
+@pytest.mark.parametrize("steps", [6, 7, 33, 101])
+@pytest.mark.parametrize("share", [0.25, 0.4, 1 / 3])
+def test_a_shrinking_begins_at_the_step_at_which_phases_and_lessons_change(share: float, steps: int) -> None:
+    """A share such as 0.25 of 33 steps ends between two of them."""
+    shrinking = ProgressiveShrinking(largest=share, designs=2).bind(NANO, steps)
+    phases = Phases((Largest(), Uniform(2)), (share, 1 - share)).bind(NANO, steps)
+    numbers = [[len(draw(derive(0, "step", step), step)) for step in range(steps)] for draw in (shrinking, phases)]
+    first = round(share * steps)
+    assert numbers == [[1] * first + [2] * (steps - first)] * 2
 
 
 def test_choices_open_one_value_at_a_time() -> None:
@@ -240,7 +253,17 @@ def test_phases_train_the_largest_first_where_all_their_rules_do() -> None:
     assert not Phases((Largest(), Uniform())).LARGEST_FIRST
 
 
-@pytest.mark.parametrize(("rules", "shares"), [((), ()), ((Largest(),), (0.5, 0.5)), ((Largest(), Walk()), (1.0, 0.0))])
+@pytest.mark.parametrize(
+    ("rules", "shares"),
+    [
+        ((), ()),
+        ((Largest(),), (0.5, 0.5)),
+        ((Largest(), Walk()), (1.0, 0.0)),
+        ((Largest(), Walk()), (nan, 0.5)),
+        ((Largest(), Walk()), (0.5, nan)),
+        ((Largest(), Walk()), (0.5, inf)),
+    ],
+)
 def test_phases_without_shares_are_refused(rules: tuple[Rule, ...], shares: tuple[float, ...]) -> None:
     with pytest.raises(IllegalInput, match="share"):
         Phases(rules, shares)

@@ -102,6 +102,9 @@ def test_a_reader_of_another_processor_is_kept_in_the_delivered_folder(name: str
         ({**VIT, "do_center_crop": True}, "crop_size"),
         ({**DEIT, "crop_size": 24}, "24"),
         ({**VIT, "image_mean": [0.5]}, "image_mean"),
+        ({**VIT, "resample": 99}, "resample 99"),
+        ({**VIT, "resample": -1}, "resample -1"),
+        ({**VIT, "resample": "cubic"}, "resample cubic"),
     ],
 )
 def test_what_is_not_supported_is_refused_by_its_name_and_its_file(

@@ -78,6 +78,24 @@ def test_a_table_with_markers_is_one_too(tmp_path: Path) -> None:
         load_task(str(path), text=("text",), label="relation", kind="relations")
 
 
+@pytest.mark.parametrize("split", ["train", "validation", "test"])
+def test_a_sentence_without_markers_is_named_with_its_file_and_line(tmp_path: Path, split: str) -> None:
+    for name in ("train", "validation", "test"):
+        rows = [f"a <e1>b{name}{place}</e1> <e2>c</e2>,{NAMES[place % 3][:3]}" for place in range(12)]
+        if name == split:
+            rows[3] = f"\n{rows[3].replace('<e1>', '')}"  # behind a blank line
+        (tmp_path / f"{name}.csv").write_text("text,relation\n" + "\n".join(rows))
+    with pytest.raises(IllegalInput, match=rf"{split}\.csv, line 6: .*<e1>"):
+        load_task(str(tmp_path), text=("text",), label="relation", kind="relations")
+
+
+def test_a_marker_that_occurs_twice_is_named_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "mine.txt"
+    path.write_text(blocks(6).replace("house 1</e1>", "<e1>house 1</e1>"), newline="")
+    with pytest.raises(IllegalInput, match=r"mine\.txt, line 5: .*<e1>"):
+        load_task(str(path))
+
+
 def test_what_is_wrong_is_named_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "mine.txt"
     path.write_text(blocks(6) + "no number here\n")

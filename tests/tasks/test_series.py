@@ -79,15 +79,15 @@ def test_a_faulty_ts_file_is_refused_with_the_place(tmp_path: Path, old: str, ne
         read_ts(tmp_path / "x.ts")
 
 
-def write_archive(folder: Path, end: str = ".tsv") -> None:
+def write_archive(folder: Path, end: str = ".tsv", between: str = "\t") -> None:
     for split, rows in (("TRAIN", 40), ("TEST", 10)):
         values = derive(0, split).normal(size=(rows, 12))
-        lines = [f"{(-1, 1)[row % 2]}\t" + "\t".join(map(str, values[row])) for row in range(rows)]
+        lines = [between.join(map(str, ((-1, 1)[row % 2], *values[row]))) for row in range(rows)]
         content = "\n".join(lines).encode()
-        (folder / f"Two_{split}{end}").write_bytes(gzip.compress(content) if end.endswith(".gz") else content)
+        (folder / f"Two_{split}{end}").write_bytes(gzip.compress(content) if end.lower().endswith(".gz") else content)
 
 
-@pytest.mark.parametrize("end", [".tsv", ".tsv.gz", ".txt"])
+@pytest.mark.parametrize("end", [".tsv", ".tsv.gz", ".txt", ".TSV.GZ"])
 def test_a_folder_of_the_archive_is_a_task(tmp_path: Path, end: str) -> None:
     write_archive(tmp_path, end)
     task = load_task(str(tmp_path))
@@ -95,6 +95,31 @@ def test_a_folder_of_the_archive_is_a_task(tmp_path: Path, end: str) -> None:
     assert (task.kind, task.labels) == ("frame-classification", ("-1", "1"))
     assert (len(view.train), len(view.validation), len(_made(task).test)) == (36, 4, 10)
     assert view.train.series(0).shape == (12, 1)
+
+
+@pytest.mark.parametrize("between", [",", ", ", " , ", " \t ", "  "])
+def test_blanks_around_separators_are_no_cells(tmp_path: Path, between: str) -> None:
+    write_archive(tmp_path, between=between)
+    assert load_task(str(tmp_path)).search_view().train.series(0).shape == (12, 1)
+
+
+@pytest.mark.parametrize("between", [",", ", ", "\t"])
+def test_an_empty_cell_of_an_archive_is_named_with_its_line(tmp_path: Path, between: str) -> None:
+    write_archive(tmp_path)
+    rows = [f"{row % 2}{between}1.5{between}{row}" for row in range(9)]
+    rows[4] = rows[4].replace("1.5", "")
+    (tmp_path / "Two_TRAIN.tsv").write_text("\n".join(rows))
+    with pytest.raises(IllegalInput, match=r"line 5: ''"):
+        load_task(str(tmp_path))
+
+
+@pytest.mark.parametrize("end", [".ts", ".TS", ".ts.GZ"])
+def test_the_case_of_a_name_does_not_matter(tmp_path: Path, end: str) -> None:
+    rows = [f"{row},{row + 1}:{row + 2},0:{('down', 'up')[row % 2]}" for row in range(40)]
+    content = (TS.partition("1,2,3")[0] + "\n".join(rows)).encode()
+    path = tmp_path / f"X_TRAIN{end}"
+    path.write_bytes(gzip.compress(content) if end.lower().endswith(".gz") else content)
+    assert load_task(str(path)).labels == load_task(str(tmp_path)).labels == ("up", "down")
 
 
 def test_labels_have_the_order_of_the_file_that_lists_them_or_that_of_numbers(tmp_path: Path) -> None:

@@ -219,7 +219,15 @@ def test_keys_and_columns_that_are_missing_or_twice(write: Write) -> None:
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("a.csv", "csv"), ("b.TSV.gz", "tsv"), ("c.jsonl", "jsonl"), ("d.ndjson", "jsonl"), ("e.gz", None), ("f", None)],
+    [
+        ("a.csv", "csv"),
+        ("b.TSV.gz", "tsv"),
+        ("B.CSV.GZ", "csv"),
+        ("c.jsonl", "jsonl"),
+        ("d.ndjson", "jsonl"),
+        ("e.gz", None),
+        ("f", None),
+    ],
 )
 def test_the_name_tells_the_format(name: str, expected: str | None) -> None:
     assert format_of(Path(name)) == expected

@@ -13,11 +13,12 @@ def read(path: Path) -> list[str]:
     return list(read_lines(path, Faults(str(path))))
 
 
-def test_lines_are_read_plain_and_packed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["a.gz", "A.GZ"])
+def test_lines_are_read_plain_and_packed(tmp_path: Path, name: str) -> None:
     file = tmp_path / "a.txt"
     file.write_bytes("\ufeffa\r\nb\u2028\x85c\n\nd".encode())
     assert read(file) == ["a\r\n", "b\u2028\x85c\n", "\n", "d"]
-    file = tmp_path / "a.gz"
+    file = tmp_path / name
     file.write_bytes(gzip.compress(b"a\nb\n", mtime=0))
     assert read(file) == ["a\n", "b\n"]
 

@@ -30,7 +30,7 @@ from formwright.pipeline.evaluators import (
 from formwright.pipeline.function_evaluator import FunctionEvaluator
 from formwright.pipeline.shared_evaluator import SharedSubnetworks
 from formwright.pipeline.task_choice import TrainingChoice
-from formwright.space.zoo.elastic import ElasticChoices
+from formwright.space.elastic import ElasticChoices
 from formwright.testing.evaluator_contract import EvaluatorContract
 
 TRAINING = TrainingChoice(steps=4, batch=16, length=12, device="cpu").make()

@@ -1,14 +1,16 @@
 from dataclasses import replace
+from importlib.metadata import EntryPoint
 
 import pytest
 import torch
+from numpy.random import Generator
 from tests.train.cases import EVERY_KIND, VISION, few
 
 from formwright.core.errors import IllegalInput, UnknownName
 from formwright.core.rng import derive
 from formwright.tasks import image_kinds
 from formwright.tasks.image_kinds import IMAGE_CLASSIFICATION
-from formwright.train.augment import CHANGES, Augmented, flip, shift
+from formwright.train.augment import Augmented, flip, shift
 from formwright.train.fit import task_stream
 from formwright.train.hyperparameters import AUGMENTATIONS, Hyperparameters
 from formwright.train.prepare import prepare
@@ -60,20 +62,19 @@ class Unchanging:
         return Batch(PICTURES, torch.zeros(len(PICTURES)))
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("name", AUGMENTATIONS.names())
 def test_the_same_pictures_are_changed_otherwise_at_another_step(name: str) -> None:
     stream = Augmented(Unchanging(), 0, (name,))
     assert not torch.equal(stream.batch(3).inputs, stream.batch(4).inputs)
 
 
 def test_changes_are_named_and_are_for_pictures() -> None:
-    assert tuple(CHANGES) == AUGMENTATIONS
     with pytest.raises(UnknownName, match="flip"):
         Hyperparameters(10, augment="flipp")
     card, task = EVERY_KIND["frame-classification"]
     with pytest.raises(IllegalInput, match=r"flip.*waves"):
         task_stream(prepare(task(), card, 32), Hyperparameters(10, augment="flip"))
-    assert IMAGE_CLASSIFICATION.augmentations == AUGMENTATIONS
+    assert set(IMAGE_CLASSIFICATION.augmentations) <= set(AUGMENTATIONS.names())
 
 
 def test_a_kind_says_which_changes_its_inputs_allow(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,3 +84,19 @@ def test_a_kind_says_which_changes_its_inputs_allow(monkeypatch: pytest.MonkeyPa
     assert isinstance(task_stream(prepared, Hyperparameters(10, augment="shift")), Augmented)
     with pytest.raises(IllegalInput, match=r"flip.*shift"):
         task_stream(prepared, Hyperparameters(10, augment="shift,flip"))
+
+
+def negative(pictures: torch.Tensor, rng: Generator) -> torch.Tensor:
+    """Turn dark pixels into light ones, and light ones into dark ones."""
+    return -pictures
+
+
+def test_another_package_brings_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    AUGMENTATIONS.names()
+    (known,) = [key for key in AUGMENTATIONS.__dict__ if key.endswith("_entries")]
+    entry = EntryPoint("negative", f"{__name__}:negative", AUGMENTATIONS.group)
+    monkeypatch.setitem(AUGMENTATIONS.__dict__, known, AUGMENTATIONS.__dict__[known] | {"negative": entry})
+    monkeypatch.setattr(image_kinds, "IMAGE_CLASSIFICATION", replace(IMAGE_CLASSIFICATION, augmentations=("negative",)))
+    prepared, recipe = prepare(few("digits"), VISION, 0), Hyperparameters(10, augment="negative")
+    plain = task_stream(prepared, replace(recipe, augment="")).batch(3).inputs
+    assert torch.equal(task_stream(prepared, recipe).batch(3).inputs, -plain)

@@ -1,4 +1,4 @@
-"""A sampling rule: of some random designs, the cheapest ones learn."""
+"""A sampling rule: draw several random designs and train the cheapest."""
 
 from dataclasses import dataclass
 from typing import ClassVar

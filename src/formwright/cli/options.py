@@ -45,7 +45,7 @@ Data = Annotated[Path | None, flag("Folder with the files of a task that is not 
 Text = Annotated[str, flag("Text columns of your own file, separated by commas.", DATA)]
 _LABEL = "Label column of your own file, or several columns of 0 and 1 (multi-label)."
 Label = Annotated[str, flag(_LABEL, DATA, metavar="COLUMN[,COLUMN...]")]
-_KIND = "What your own file has: classification, regression, multi-label, tags, ... (default: guessed)."
+_KIND = "Kind of data in your own file (`formwright list kinds`; default: guessed)."
 TaskKind = Annotated[str, flag(_KIND, DATA, metavar="KIND")]
 _SERIES = "Column that names the series, where a row of your own file is one step of it (--task-kind series)."
 Series = Annotated[str, flag(_SERIES, DATA, metavar="COLUMN")]

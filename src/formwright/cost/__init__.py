@@ -1,5 +1,6 @@
 """What a design costs, from its card alone: parameters and operations in closed form, counted as the papers count."""
 
+from formwright.cost.authors_counters import electra_flops
 from formwright.cost.conventions import (
     COSTS,
     LATENCY,
@@ -13,7 +14,6 @@ from formwright.cost.conventions import (
     limit,
 )
 from formwright.cost.counts import (
-    electra_flops,
     input_size,
     macs,
     params,

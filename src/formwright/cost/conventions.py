@@ -9,13 +9,11 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from formwright.arch.card import Card
-from formwright.arch.embeddings import PatchEmbedding
-from formwright.arch.layers import Block
-from formwright.arch.ops import Attention
 from formwright.core.errors import IllegalInput
 from formwright.core.records import Measure, Objective
 from formwright.core.registry import Registry
-from formwright.cost.counts import electra_flops, macs, params, params_attention, params_body, params_with_mlm_head
+from formwright.cost.authors_counters import autoformer_flops, electra_flops, vitas_flops
+from formwright.cost.counts import macs, params, params_attention, params_body, params_with_mlm_head
 
 LATENCY = "latency_ms"
 
@@ -108,47 +106,6 @@ ELECTRA = Convention(
 )
 
 
-def autoformer_flops(card: Card) -> int:
-    """Count the MACs of a vision transformer as AutoFormer's authors do (their `get_complexity`), halves rounded down.
-
-    Their blocks add the class token to a length that has it already, so layers are counted at one token too many, and
-    the classifier at every token. A norm counts one operation for each number, and relative positions of keys and
-    values together twice their largest distance for each pair of tokens, whatever the heads. Biases are left out but
-    for that of the patches, and so is the final norm.
-    """
-    stack = card.stacks[0]
-    embedding, layers = stack.embedding, [layer for layer in stack.layers if isinstance(layer, Block)]
-    mixers = [layer.mixer for layer in layers if isinstance(layer.mixer, Attention) and _plain_or_grid(layer.mixer)]
-    if (
-        not isinstance(embedding, PatchEmbedding)
-        or (embedding.class_tokens, embedding.positions) != (1, "learned")
-        or len(mixers) < len(stack.layers)
-        or any(len(layer.feed_forward) != 1 for layer in layers)
-        or stack.projections
-    ):
-        raise IllegalInput(
-            "AutoFormer's counter supports vision transformers with a class token and learned positions, of "
-            "self-attention with one feed-forward layer. Use macs or flops."
-        )
-    width, places = embedding.width, embedding.tokens
-    twice = 2 * width * (1 + (places - 1) * embedding.channels * embedding.patch**2 + places * card.classes)
-    twice += places * width  # half an operation for each number of the positions
-    tokens = places + 1
-    for layer, attention in zip(layers, mixers, strict=True):
-        inner = attention.heads * attention.head_width
-        twice += 4 * tokens * width * (1 + 2 * inner + layer.feed_forward[0]) + 4 * tokens**2 * inner
-        if attention.relative is not None:
-            farthest = attention.relative.rows // 2 - 1  # a table has a row for the class token and one to spare
-            twice += tokens * (tokens * (4 * farthest + 1) + inner)
-    return twice // 2
-
-
-def _plain_or_grid(attention: Attention) -> bool:
-    """Tell whether an attention has scaled dot products, and relative positions as AutoFormer's or none."""
-    relative = attention.relative
-    return attention.score == "sdp" and (relative is None or (relative.axes == 2 and relative.values))
-
-
 AUTOFORMER = Convention(
     "autoformer",
     "multiply-accumulates",
@@ -156,24 +113,6 @@ AUTOFORMER = Convention(
     "the classifier at every token",
     lambda card, _: autoformer_flops(card),
 )
-
-
-def vitas_flops(card: Card) -> int:
-    """Count the MACs of a vision transformer as ViTAS's authors do: no class token, the classifier at every patch.
-
-    The counter knows images, self-attention without relative positions and one feed-forward layer.
-    """
-    stack = card.stacks[0]
-    embedding, layers = stack.embedding, [layer for layer in stack.layers if isinstance(layer, Block)]
-    mixers = [layer.mixer for layer in layers if isinstance(layer.mixer, Attention) and layer.mixer.relative is None]
-    if not isinstance(embedding, PatchEmbedding) or len(mixers) < len(stack.layers) or stack.projections:
-        raise IllegalInput("ViTAS's counter supports vision transformers with plain attention only. Use macs or flops.")
-    patches, width = (embedding.image // embedding.patch) ** 2, embedding.width
-    total = embedding.patch**2 * embedding.channels * width + width * card.classes
-    for layer, attention in zip(layers, mixers, strict=True):
-        inner = attention.heads * attention.head_width
-        total += 4 * width * inner + 2 * patches * inner + sum(2 * width * hidden for hidden in layer.feed_forward)
-    return patches * total
 
 
 VITAS = Convention(

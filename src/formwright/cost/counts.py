@@ -12,12 +12,8 @@ from functools import lru_cache
 from formwright.arch.card import Card
 from formwright.arch.embeddings import Embedding, PatchEmbedding, TokenEmbedding
 from formwright.arch.heads import masked_head_tensors
-from formwright.arch.layers import Block, Layer
-from formwright.arch.ops import Attention
+from formwright.arch.layers import Layer
 from formwright.arch.tensors import Factor, Tensor, linear, norm
-from formwright.core.errors import IllegalInput
-
-_DROPOUT, _NORM, _ACTIVATION, _SOFTMAX = 4, 5, 8, 5  # operations for each number, as ELECTRA's authors count
 
 
 def params(card: Card) -> int:
@@ -115,49 +111,3 @@ def input_size(card: Card, length: int = 128) -> str:
         for embedding in (stack.embedding for stack in card.stacks)
     ]
     return " and ".join(dict.fromkeys(sizes))  # source and target of the same size are named once
-
-
-def electra_flops(card: Card, length: int = 128) -> int:
-    """Count the FLOPs of inference on a classification task the way ELECTRA's authors do.
-
-    The counter knows encoders made of self-attention and one feed-forward layer; any other design is refused.
-    """
-    if card.family != "encoder" or card.encoder is None or not isinstance(card.encoder.embedding, TokenEmbedding):
-        raise IllegalInput(
-            f"ELECTRA's counter supports text encoders only; this is a {card.family} design. Use macs or flops."
-        )
-    if card.encoder.projections:
-        raise IllegalInput(
-            "ELECTRA's counter supports layers of one width only; this design has several. Use macs or flops."
-        )
-    width = card.output_width
-    blocks = sum(_electra_block(layer, length) for layer in card.encoder.layers)
-    classifier = 2 * width**2 + width + _ACTIVATION * width + 2 * width
-    return length * (blocks + _electra_embedding(card.encoder.embedding, length) + classifier)
-
-
-def _electra_block(layer: Layer, length: int) -> int:
-    if not isinstance(layer, Block) or not isinstance(layer.mixer, Attention) or len(layer.feed_forward) != 1:
-        raise IllegalInput(
-            "ELECTRA's counter supports self-attention with one feed-forward layer only. Use macs or flops."
-        )
-    if layer.mixer.score != "sdp" or layer.mixer.relative is not None:
-        raise IllegalInput(
-            "ELECTRA's counter supports scaled dot products without relative positions only. Use macs or flops."
-        )
-    width, heads, inner, hidden = (
-        layer.width,
-        layer.mixer.heads,
-        layer.mixer.heads * layer.mixer.head_width,
-        layer.feed_forward[0],
-    )
-    attention = 3 * (2 * width * inner + inner) + 2 * inner * length + (_SOFTMAX + _DROPOUT + 1) * length * heads
-    attention += 2 * width * length + 2 * width**2 + width + (_DROPOUT + 1) * width + _NORM
-    feed_forward = 4 * width * hidden + (_ACTIVATION + 1) * hidden + width + (_DROPOUT + 1 + _NORM) * width
-    return attention + feed_forward
-
-
-def _electra_embedding(embedding: TokenEmbedding, length: int) -> int:
-    table = embedding.table_width
-    lookup = 2 * table * embedding.vocabulary + 2 * table * (length + 2) + 2 * table + (_NORM + _DROPOUT) * table
-    return lookup + (2 * embedding.width * table + embedding.width if embedding.factorised else 0)

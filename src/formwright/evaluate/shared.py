@@ -11,6 +11,7 @@ from tokenize import TokenError
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from formwright.arch.card import Card
@@ -23,7 +24,7 @@ from formwright.cost import macs
 from formwright.evaluate.context import Context, card_of
 from formwright.evaluate.training import require_finite_scores
 from formwright.nn.hf.load import from_hf
-from formwright.nn.inherit import PLAIN, InheritedWeights, Reading
+from formwright.nn.inherit import PLAIN, InheritedWeights, Reading, inherit
 from formwright.nn.task_model import TaskModel
 from formwright.supernet.library import LIBRARY, LibraryWeights, extracted, views_of
 from formwright.tasks.kind import kind_of
@@ -175,8 +176,17 @@ class SharedWeights:
         return self.model.transformer.card
 
     def holds(self, card: Card) -> bool:
-        """Tell whether the weights of a design are there; without a library, those of all designs are."""
-        return self.library is None or self.library.library.holds(tensors_of(card, self.model.spec))
+        """Tell whether the weights of a design are there."""
+        if self.library is not None:
+            return self.library.library.holds(tensors_of(card, self.model.spec))
+        reading, spec = self.reading, self.model.spec
+        found = inherit(self._shapes, self.card, card, head=spec, depth=reading.depth, start=reading.start)
+        return not found.missing
+
+    @cached_property
+    def _shapes(self) -> dict[str, torch.Tensor]:
+        """Return tensors without numbers in place of the weights: cutting these costs next to nothing."""
+        return {name: torch.empty_like(weight, device="meta") for name, weight in self.model.named_parameters()}
 
     def views(self, card: Card) -> InheritedWeights:
         return views_of(self.library or self.model, card, self.reading)

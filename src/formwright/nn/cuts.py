@@ -56,7 +56,7 @@ class Fold(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Cut:
+class TensorCut:
     """Read a tensor out of a larger one: a view where slices suffice, else a copy through which gradients flow."""
 
     slices: tuple[slice, ...] = ()
@@ -70,16 +70,25 @@ class Cut:
             part = fold.read(part, axis)
         return part
 
+    @torch.no_grad()
+    def write(self, whole: Weight, part: Weight) -> None:
+        """Put numbers where this cut reads them; all others stay."""
+        if not self.folds:
+            self(whole).copy_(part)  # what slices give is a view
+            return
+        places = self(torch.arange(whole.numel()).view(whole.shape)).flatten()
+        whole.view(-1)[places.to(whole.device)] = part.flatten().to(whole)
+
 
 def cuts(
     source: Mapping[str, Tensor], target: Mapping[str, Tensor], names: Mapping[str, str], start: Start | None = None
-) -> dict[str, Cut]:
+) -> dict[str, TensorCut]:
     """Find tensors of the target in those of the source; what the source does not hold is left out.
 
     `names` says in which tensor of the source each one of the target is looked for. Where the channels of a part are
     divided into other heads, its tensors that belong to single heads mean nothing to the new ones, and are left out.
     """
-    found: dict[str, Cut] = {}
+    found: dict[str, TensorCut] = {}
     regrouped: dict[str, set[str]] = defaultdict(set)  # by part
     for name, given in names.items():
         if given in source and (cut := cut_between(source[given], target[name], start)) is not None:
@@ -88,13 +97,13 @@ def cuts(
     return {name: cut for name, cut in found.items() if not cut.resized & regrouped[target[name].part]}
 
 
-def cut_between(source: Tensor, target: Tensor, start: Start | None = None) -> Cut | None:
+def cut_between(source: Tensor, target: Tensor, start: Start | None = None) -> TensorCut | None:
     """Find one tensor in another; None where they mean different things, or where it holds too little."""
     return _cut(source.axes, target.axes, start) if source.kind == target.kind else None
 
 
 @lru_cache(maxsize=1 << 14)
-def _cut(source: tuple[Axis, ...], target: tuple[Axis, ...], start: Start | None) -> Cut | None:
+def _cut(source: tuple[Axis, ...], target: tuple[Axis, ...], start: Start | None) -> TensorCut | None:
     if len(source) != len(target):
         return None
     slices: list[slice] = []
@@ -114,7 +123,7 @@ def _cut(source: tuple[Axis, ...], target: tuple[Axis, ...], start: Start | None
             slices[-1] = slice(piece.start, piece.start + piece.wanted)
     while slices and slices[-1] == slice(None):  # each takes time in every step
         slices.pop()
-    return Cut(tuple(slices), tuple(folds), frozenset(groups[True] - {""}), frozenset(groups[False] - {""}))
+    return TensorCut(tuple(slices), tuple(folds), frozenset(groups[True] - {""}), frozenset(groups[False] - {""}))
 
 
 def _fold(given: Axis, wanted: Axis, start: Start | None) -> Fold | None:

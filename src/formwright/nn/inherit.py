@@ -21,7 +21,7 @@ from formwright.arch.heads import HeadSpec
 from formwright.core.errors import IllegalInput
 from formwright.core.remember import remember
 from formwright.nn.build import initialise, skeleton
-from formwright.nn.cuts import Cut, Start, cuts
+from formwright.nn.cuts import Start, TensorCut, cuts
 from formwright.nn.settings import Settings, Spread
 from formwright.nn.task_model import TaskModel
 from formwright.nn.transformer import Transformer
@@ -150,7 +150,7 @@ def _slots(model: nn.Module) -> Slots:
 @lru_cache(maxsize=1 << 10)
 def _plan(
     source: Card, target: Card, rule: Rule, head: HeadSpec | None, depth: Depth, start: Start | None
-) -> tuple[tuple[tuple[str, str, Cut], ...], tuple[str, ...]]:
+) -> tuple[tuple[tuple[str, str, TensorCut], ...], tuple[str, ...]]:
     """Work out, once for each pair of designs, what each tensor of the target is read from, and what is missing."""
     whole, part = tensors_of(source, head), tensors_of(target, head)
     if rule == "identical":

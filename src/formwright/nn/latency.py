@@ -21,8 +21,9 @@ from formwright.cost.latency_tables import LatencyTable, OperationTimes, PartTim
 from formwright.nn.build import build
 from formwright.nn.deploy import Runtime, check_installed
 from formwright.nn.measurement import KINDS, Latency, TimingSettings, measure
+from formwright.space.elastic import elastic
+from formwright.space.elastic_parts import scored_parts, shares_hidden, stacks_of
 from formwright.space.zoo.chains import REAL, Menu, candidate
-from formwright.space.zoo.elastic import elastic, scored_parts, shares_hidden, stacks_of
 
 REPEATED = 2  # measurements that follow before a design is rejected
 _PAUSE = 0.1  # seconds before each of them: a busy moment may be over by then

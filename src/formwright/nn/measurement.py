@@ -56,7 +56,7 @@ class TimingSettings:
 
     def __post_init__(self) -> None:
         if self.tokens < 0 or self.beams < 1 or (self.beams > 1 and not self.tokens):
-            raise IllegalInput(f"beams are for writing at least 1 token, not {self.tokens} with {self.beams} beams")
+            raise IllegalInput(f"beams need at least 1 token to write: got tokens={self.tokens} and beams={self.beams}")
         if self.threads < 1 or self.runs < 2 or self.warmup < 0:
             raise IllegalInput(
                 f"a measurement takes at least 1 thread, 2 runs and 0 warm-up runs, not {self.threads}, {self.runs} "

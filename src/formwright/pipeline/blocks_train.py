@@ -219,12 +219,12 @@ class TrainedBlocks:
 
     @cached_property
     def networks(self) -> "list[BlockNetwork]":
-        from formwright.supernet.blockwise import WEIGHTS, restored
+        from formwright.supernet.blockwise import restored
 
         return [
             restored(
                 self.stage.network(self.source, self.fitted.bases, block),
-                read_tensors(folder / WEIGHTS),
+                folder,
                 [chain for chain, _ in self.tables[block]],
             )
             for block, folder in enumerate(self.folders)

@@ -12,8 +12,8 @@ from formwright.pipeline.run import StageRun
 from formwright.pipeline.score_parts import MeasureParts
 from formwright.pipeline.targets import TargetedSpace, limits
 from formwright.pipeline.teacher_stage import TeacherStage
+from formwright.space.multiples import DEPTHS, WIDTHS, multiples
 from formwright.space.space import Space
-from formwright.space.zoo.dynabert import DEPTHS, WIDTHS, multiples
 
 _LIMITS = "limits.json"
 

@@ -14,8 +14,9 @@ from formwright.pipeline.run import StageRun
 from formwright.pipeline.score_parts import MeasureParts, ScoreParts
 from formwright.pipeline.targets import USUAL, TargetedSpace, limits
 from formwright.pipeline.teacher_stage import TeacherStage
+from formwright.space.elastic import ElasticChoices
+from formwright.space.elastic_parts import layers_of, scored_parts
 from formwright.space.space import Space
-from formwright.space.zoo.elastic import ElasticChoices, layers_of, scored_parts
 
 if TYPE_CHECKING:
     from formwright.pipeline.study_place import Opened
@@ -91,7 +92,7 @@ class DrawSpace(TargetedSpace):
 
         card = self.card(run)
         least = tuple(
-            tuple(min(MULTIPLE if part.option == "feed_forward" else 1, part.most) for part in scored_parts(layer))
+            tuple(min(MULTIPLE if part.rounded else 1, part.most) for part in scored_parts(layer))
             for layer in layers_of(card)
         )
         return choices_between(card, [least, full_widths(card)], self.hidden)

@@ -106,7 +106,7 @@ class FineTune(TeacherStage, Planned):
     seed: int = option(0, "random seed", least=0, most=2**63 - 1)
 
     def __post_init__(self) -> None:
-        if not self.epochs > 0:
+        if not 0 < self.epochs < math.inf:  # NaN too
             raise IllegalInput(f"epochs must be above 0, not {self.epochs}")
 
     # --- what follows from the options -------------------------------------------------------------------------------
@@ -206,8 +206,7 @@ class FineTune(TeacherStage, Planned):
             model=model,
             task=self.task.absolute(),
             training=replace(
-                given,
-                threads=given.threads or (kept and kept.threads) or os.cpu_count() or 1,
+                given.with_threads(kept),
                 device=given.device if given.device != "auto" else (kept and kept.device) or choose_device().type,
             ),
         )

@@ -72,11 +72,13 @@ def measured_limits(opened: Opened, candidate: Candidate) -> dict[str, float]:
     found: dict[str, float] = {}
     limits = [limit for limit in map(Objective.parse, opened.search.limits) if is_measured(limit.name)]
     for name in dict.fromkeys(limit.name for limit in limits):
-        own = [_loosened(limit) for limit in limits if limit.name == name]
-        found[name] = _decided(opened, candidate.card, own)
-        for limit in own:
-            if not limit.meets(found[name]):
-                raise EvaluationFailed(f"measured again, {name} is {found[name]:.4g}, beyond {limit} with its margin")
+        loosened = {limit: _loosened(limit) for limit in limits if limit.name == name}
+        found[name] = value = _decided(opened, candidate.card, list(loosened.values()))
+        for limit, looser in loosened.items():
+            if not looser.meets(value):
+                raise EvaluationFailed(
+                    f"{name} was measured again at {value:.4g}, more than {MARGIN:.0%} beyond the limit {limit}"
+                )
     return found
 
 

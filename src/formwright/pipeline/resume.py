@@ -68,6 +68,8 @@ def _limited(pipeline: Pipeline, out: Path, limits: Mapping[str, Any]) -> Pipeli
         return pipeline
     searches = pipeline.of_kind(Search)
     if not searches:
-        raise IllegalInput(f"the run in {out} has no search that {', '.join(limits)} could end: resume it without")
+        raise IllegalInput(
+            f"the run in {out} has no search, so {', '.join(limits)} cannot be set: resume it without these options"
+        )
     stop = replace(searches[0].stop, **limits)
     return pipeline.changed({pipeline.name_of(searches[0]): replace(searches[0], stop=stop)})

@@ -44,9 +44,9 @@ class Search(Stage, Planned):
     """Search a space for the designs that are best by the objectives within the limits.
 
     `space` is a published space's name, `FILE.py:NAME`, a space, or a stage that draws one up. `objectives` are goals
-    such as `accuracy:max`, by default the task's own; `limits` are bounds such as `params<=5e6`. `first` are designs,
-    as their space writes them, that are judged before the searcher has its say. What is None is chosen from the space,
-    the task and the data when the run begins.
+    such as `accuracy:max`, by default the task's own and the costs in `minimise`; `limits` are bounds such as
+    `params<=5e6`. `first` are designs, as their space writes them, that are judged before the searcher has its say.
+    What is None is chosen from the space, the task and the data when the run begins.
     """
 
     NAME: ClassVar[str] = "search"
@@ -55,7 +55,7 @@ class Search(Stage, Planned):
 
     space: str | Stage | Any = option(about="name of a space, FILE.py:NAME, or the stage that draws it up")
     task: TaskChoice | None = option(None, "the task that designs are trained for")
-    objectives: tuple[str, ...] = option((), "goals, such as accuracy:max; by default the task's own")
+    objectives: tuple[str, ...] = option((), "goals, such as accuracy:max; by default the task's own, and minimise")
     limits: tuple[str, ...] = option((), "bounds, such as params<=5e6 or latency_ms<=5")
     searcher: SearcherPart | None = option(None, "what proposes designs (`formwright list searchers`)")
     evaluator: EvaluatorPart | None = option(None, "how a design is scored (`formwright list evaluators`)")
@@ -64,6 +64,7 @@ class Search(Stage, Planned):
     first: tuple[Any, ...] = option((), "designs that are judged first", hashed=False)
     cost_table: Stage | None = option(None, "the stage that measured the parts of a model, to add up a measured cost")
     seed: int = option(0, "random seed", least=0, most=2**63 - 1)
+    minimise: tuple[str, ...] = option((), "costs to minimise next to the task's own goal, where objectives are empty")
 
     # --- what follows from the options -------------------------------------------------------------------------------
 
@@ -247,7 +248,8 @@ class Search(Stage, Planned):
             found = replace(found, evaluator=TrainInStages() if staged else TrainFully())
         if not found.objectives:
             assert found.evaluator is not None
-            lowered = getattr(found.space, "lowers", ())  # the costs of the targets that a space is drawn up for
+            # and the costs of the targets that a space is drawn up for
+            lowered = dict.fromkeys((*getattr(found.space, "lowers", ()), *found.minimise))
             found = replace(found, objectives=(own_goal(found.evaluator, task), *(f"{name}:min" for name in lowered)))
         if found.searcher is None:
             found = replace(found, searcher=found.usual_searcher(found.found_space(run)))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput, UnknownName
 from formwright.core.options import Stage, inputs_of
+from formwright.core.rng import derive
 from formwright.core.text import without_password
 from formwright.cost import COSTS
 from formwright.pipeline.limits import Limits, refuse_impossible_bounds
@@ -51,9 +52,17 @@ def _check_before_inputs(search: "Search", run: StageRun, limits: Limits) -> Non
     space = search.found_space(run) if example is None else example(run)
     if search.searcher is not None:
         search.searcher.bind(space, search.all_objectives, limits.legal, search.stop.trials, search.training.steps)
+    _check_readable(search, space, run)
     limits.refuse_impossible(space, search.seed)
     if search.cost_table is None:  # else a stage measures the parts of designs first
         limits.check_measured_feasible(space, search.seed, search.meters(run))
+
+
+def _check_readable(search: "Search", space: Space, run: StageRun) -> None:
+    """Refuse a space whose designs cannot read the weights that another stage will train."""
+    check = getattr(search.evaluator, "check_space", None)
+    if check is not None and isinstance(space.card(space.sample(derive(search.seed, "prepare"))), Card):
+        check(run, space)
 
 
 def _check_names(search: "Search", task: "Task | None") -> None:

@@ -5,11 +5,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from formwright.core.errors import IllegalInput
 from formwright.core.options import Stage, option
 from formwright.core.protocols import Evaluator
 from formwright.core.records import History
 from formwright.pipeline.evaluators import EvaluatorPart, Setting, Weights
 from formwright.pipeline.plan import SLOWED, WorkAmount
+from formwright.space.space import Space
+from formwright.supernet.hull import reads_all
 
 if TYPE_CHECKING:
     from formwright.arch.card import Card
@@ -33,7 +36,7 @@ class SharedSubnetworks(EvaluatorPart):
     together: int | None = option(
         None, f"designs that a worker asks for and judges at once; null: {_TOGETHER} on an accelerator, else 1", least=1
     )
-    races: bool = option(True, "judge designs that a known one significantly beats by some of the rows only")
+    races: bool = option(True, "stop evaluating a design early once a known design is significantly better")
 
     @property
     def _stage(self) -> Any:
@@ -43,8 +46,20 @@ class SharedSubnetworks(EvaluatorPart):
         return run.artifact(self.weights).prepared.tokeniser
 
     def scores_design(self, run: "StageRun", card: "Card") -> bool:
-        """Tell whether the shared weights have those of a design: a library may lack some."""
+        """Tell whether the shared weights have those of a design."""
         return bool(run.artifact(self.weights).holds(card))
+
+    def check_space(self, run: "StageRun", space: Space) -> None:
+        """Refuse a space whose designs cannot read their weights, where that is known before they are trained."""
+        whole = self._stage.whole_design(run) if hasattr(self._stage, "whole_design") else None
+        if whole is None or space == (own := self._stage.found_space(run)):
+            return
+        if not reads_all(space, whole):
+            raise IllegalInput(
+                f"designs of space {space.name!r} cannot read their weights from a super-network of space "
+                f"{own.name!r}: they have parts that its largest design lacks; search the space whose weights are "
+                "trained, or a part of it"
+            )
 
     def trial_steps(self, steps: int) -> int:
         return 0

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 from torch import Tensor as Weight
 
 from formwright.arch.card import Card
@@ -129,8 +130,28 @@ def fresh_weights(
             f"no tensor of {known.name} fits a design of space {hull.space.name!r}: leave start out, or choose a model "
             "with layers of the same kinds"
         )
+    passing = _pass_through(own, known.weights)
+    maps = f"; {passing} maps between layers that it lacks pass everything on as it is" if passing else ""
     tell(
         f"{taken} of {len(declared)} tensors of the super-network start with weights of {known.name}, in full or in "
-        "part; the others are fresh"
+        f"part{maps}; the others are fresh"
     )
     return found, hull
+
+
+@torch.no_grad()
+def _pass_through(own: Mapping[str, Weight], weights: Mapping[str, Weight]) -> int:
+    """Make maps between layers the identity where the other model has none, and count them.
+
+    With fresh maps between them, layers that were trained together would read each other's outputs scrambled.
+    """
+    found = 0
+    for stored, weight in own.items():
+        name = stored.partition("@")[0]  # a library has kinds behind it
+        if ".projections." not in name or name in weights:
+            continue
+        weight.zero_()
+        if weight.dim() > 1:
+            weight.fill_diagonal_(1.0)
+            found += 1
+    return found

@@ -39,7 +39,7 @@ def trained_network(stage: TrainShared, run: StageRun, prepared: Prepared) -> Su
     network.rule_follows_plan = stage.rule.FOLLOWS_SHARE
     share = stage.lesson.switch_share
     switch = None if share is None else round(share * steps)
-    tracked = StepTrackingStream(task_stream(prepared, training.recipe), network)
+    tracked = StepTrackingStream(task_stream(prepared, training.recipe), network, training.recipe.accumulate)
     stream = PlannedStepStream(tracked, partial(schedule_share, run), steps, switch)
     held = _held_out(prepared) if stage.lesson.NEEDS_HELD_OUT else None
     context = LessonContext(network, find_hull(stage.found_space(run)), steps, held)

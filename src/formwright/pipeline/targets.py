@@ -21,7 +21,7 @@ USUAL = ("macs=75%", "macs=50%", "macs=35%", "macs=25%")
 
 @dataclass(frozen=True)
 class Target:
-    """A most that a model may cost: a share of the given model's cost, or an amount."""
+    """An upper bound on one cost of a model: a share of the given model's cost, or an amount."""
 
     cost: str
     amount: float

@@ -1,5 +1,6 @@
 """Which task a run is for, and how its models are trained: plain values that stages share."""
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,7 +56,7 @@ class TrainingChoice:
     """Say how designs are trained, and on which device they are trained, judged and measured.
 
     `steps` and `length` of None are taken from the data: `default_steps`, or ten epochs of few rows. A run on this
-    machine keeps the device that `auto` stood for, so that it is resumed on the same.
+    machine keeps the device that `auto` stood for, and the number of threads, so that it is resumed with the same.
     """
 
     steps: int | None = option(None, "training steps (default: default_steps, fewer for few rows)", least=1)
@@ -70,6 +71,10 @@ class TrainingChoice:
     default_steps: int = option(300, "training steps where the data do not call for fewer", least=1)
     threads: int | None = option(1, "threads of one process; null: as many as there are cores", least=1)
     augment: str = option("", "changes of training pictures, drawn at every step: shift, flip or shift,flip")
+
+    def with_threads(self, kept: "TrainingChoice | None") -> "TrainingChoice":
+        """Settle the number of threads: that of the run that is resumed, if it is not given, or all cores."""
+        return replace(self, threads=self.threads or (kept and kept.threads) or os.cpu_count() or 1)
 
     def epoch_steps(self, epochs: float, rows: int) -> int:
         """Count the steps of some epochs of the training rows."""
@@ -93,4 +98,4 @@ class TrainingChoice:
         )
         settings = Settings(dropout=self.dropout or 0.0)
         length = self.length or USUAL_LENGTH
-        return Training(recipe, length, settings, device=self.device, threads=self.threads or 1)
+        return Training(recipe, length, settings, device=self.device, threads=self.threads or os.cpu_count() or 1)

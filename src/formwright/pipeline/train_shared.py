@@ -1,5 +1,6 @@
 """The stage that trains shared weights: one super-network, out of which every design of a space reads its own."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
@@ -12,6 +13,7 @@ from formwright.cost import params
 from formwright.pipeline.forecast import BYTES, Forecast
 from formwright.pipeline.plan import SLOWED, PacedTraining, Planned, WorkAmount
 from formwright.pipeline.run import StageRun
+from formwright.pipeline.run_folder import kept_stage
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
 from formwright.pipeline.teacher_stage import TeacherStage
 from formwright.space.space import Space
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 _LEAST_STEPS, _MOST_EPOCHS = 60, 20  # that are worth doing, whatever the hours
 _STEPS = 2_000  # of a training whose user gave neither steps nor epochs
+_USUAL = TrainingChoice()
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,10 @@ class TrainShared(TeacherStage, Planned):
     teacher it begins with the teacher's weights. Where they hold all designs, heads and channels are put into the order
     of importance that the stage `order` found, if there is one, the largest design is cut out of them, if the teacher
     is larger still, and an embedding that all designs have whole is not trained. A teacher is any stage that leaves a
-    model for the task: a fine-tuned one, or another training of this kind. `start` gives weights without teaching.
-    Weights are taken where tensors have a common part, which goes where a design of that size reads it; the run says
-    how many tensors that were.
+    model for the task: a fine-tuned one, or another training of this kind. Where it has a training, its length, device
+    and threads are used. `start` gives weights without teaching. Weights are taken where tensors have a common part,
+    which goes where a design of that size reads it; the run says how many tensors that were. `depth=even` is what
+    DynaBERT does, and `channels=cyclic` what ViTAS does.
     """
 
     NAME: ClassVar[str] = "super-network"
@@ -63,11 +67,11 @@ class TrainShared(TeacherStage, Planned):
     seed: int = option(0, "random seed", least=0, most=2**63 - 1)
     update: Update = option(SUM, "how the gradients of a step's designs are joined (`formwright list updates`)")
     depth: Literal["first", "even"] = option(
-        "first", "which layers a design of fewer layers has: the first ones, or evenly spaced ones (DynaBERT)"
+        "first", "which layers a design of fewer layers has: the first ones, or evenly spaced ones"
     )
 
     channels: Literal["first", "cyclic"] = option(
-        "first", "which heads and channels a narrower design has: the first ones, or each about equally often (ViTAS)"
+        "first", "which heads and channels a narrower design has: the first ones, or each about equally often"
     )
     start: str | Stage | None = option(
         None, "weights to start with, where tensors fit: the folder of a model, its name on the hub, or a stage"
@@ -76,8 +80,10 @@ class TrainShared(TeacherStage, Planned):
     def __post_init__(self) -> None:
         if self.steps is not None and self.epochs is not None:
             raise IllegalInput("give steps or epochs of a super-network, not both")
-        if (self.steps is not None and self.steps < 1) or (self.epochs is not None and self.epochs <= 0):
-            raise IllegalInput(f"a super-network takes at least 1 step, not {self.steps or self.epochs}")
+        if self.steps is not None and self.steps < 1:
+            raise IllegalInput(f"steps must be at least 1, not {self.steps}")
+        if self.epochs is not None and not 0 < self.epochs < math.inf:  # NaN too
+            raise IllegalInput(f"epochs must be above 0, not {self.epochs}")
         self.lesson.check(self.rule, has_teacher=self.teacher is not None)
         if self.update.NEEDS_LARGEST and not self.rule.LARGEST_FIRST:
             raise IllegalInput(
@@ -113,6 +119,16 @@ class TrainShared(TeacherStage, Planned):
         hull = find_hull(self._known_space(run))
         return taught if not hull.whole and (drawn or reads_all(hull.space, taught)) else hull.largest
 
+    def whole_design(self, run: StageRun) -> "Card | None":
+        """Give the design out of whose weights all others are read; None where a library holds them.
+
+        None, too, where that is not known before another stage is made.
+        """
+        if isinstance(self.space, Stage):
+            return None
+        hull = find_hull(self.found_space(run))
+        return hull.largest if hull.whole else None
+
     def reading(self, space: Space) -> "Reading":
         """Say which layers and channels the designs of the space read."""
         from formwright.nn.inherit import Reading
@@ -137,13 +153,9 @@ class TrainShared(TeacherStage, Planned):
 
     def resolved(self, run: StageRun) -> "TrainShared":
         from formwright.tasks.row_length import FROM_SCRATCH
-        from formwright.train.device import choose_device
         from formwright.train.prepare import usual_length
 
-        training = replace(self.training, device=choose_device(self.training.device).type)
-        read = getattr(self.teacher, "training", None)
-        if read is not None:  # where, and how many tokens, the teacher reads
-            training = replace(training, length=read.length, device=read.device, threads=read.threads)
+        training = self._settled_training(run)
         found = replace(self, task=self.task.absolute(), training=training)
         if isinstance(self.start, str) and Path(self.start).exists():
             found = replace(found, start=str(Path(self.start).resolve()))
@@ -158,6 +170,21 @@ class TrainShared(TeacherStage, Planned):
             prepared = found._prepared_alone(run)
             return replace(found, steps=found.steps_of(prepared), epochs=None)
         return found  # what it reads, only its teacher knows
+
+    def _settled_training(self, run: StageRun) -> TrainingChoice:
+        """Settle device and threads; with a teacher, they and the length are the teacher's, and the run says so."""
+        from formwright.train.device import choose_device
+
+        given = self.training.with_threads(getattr(kept_stage(run), "training", None))
+        given = replace(given, device=choose_device(given.device).type)
+        read = getattr(self.teacher, "training", None)
+        if read is None:
+            return given
+        taken = {name: getattr(read, name) for name in ("length", "device", "threads")}
+        for name, value in taken.items():
+            if getattr(self.training, name) != getattr(_USUAL, name) and getattr(given, name) != value:
+                run.tell(f"{run.name} uses {name}={value} of its teacher in place of {name}={getattr(given, name)}")
+        return replace(given, **taken)
 
     def check(self, run: StageRun) -> None:
         from formwright.arch.heads import check_head

@@ -23,7 +23,7 @@ from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.pipeline.train_shared import TrainShared
 from formwright.recipes.recipe import recipe
-from formwright.recipes.subnetworks import search_subnetworks, with_start
+from formwright.recipes.subnetworks import OF_PICTURES, chosen_space, search_subnetworks, with_start
 from formwright.search import searcher
 from formwright.supernet.lessons import Labels
 from formwright.supernet.rules import Uniform
@@ -33,14 +33,15 @@ from formwright.supernet.rules import Uniform
     "autoformer",
     "vision transformers of all sizes in entangled weights, evolution within a size (AutoFormer, Chen et al. 2021)",
     paper="Chen et al. 2021, AutoFormer",
-    needs="a task of pictures, such as `digits`, or `fashion-mnist` with its files and the space autoformer-nano-28",
+    needs="a task of pictures: `digits`, `fashion-mnist` with its files, or a folder of your own",
+    meanings={"space": OF_PICTURES},
     takes="1 minute of one core for the builtin task digits",
 )
 @with_start
 def autoformer(
     task: TaskChoice,
     *,
-    space: Any = "autoformer-nano",
+    space: Any = None,
     limits: tuple[str, ...] = (),
     steps: int = 3_000,
     trials: int = 200,
@@ -51,6 +52,6 @@ def autoformer(
 
     `limits` hold the size, such as params<=20000. `finetune` trains what is delivered.
     """
-    shared = TrainShared(space, task, Uniform(), Labels(), steps, seed=seed)
+    shared = TrainShared(chosen_space(space, task), task, Uniform(), Labels(), steps, seed=seed)
     by = searcher("nsga2", population=50)
     return search_subnetworks(shared, trials, limits, by=by, steps=finetune, weights="shared")

@@ -32,7 +32,7 @@ from formwright.pipeline.train_shared import TrainShared
 from formwright.recipes.eftnas import USUAL_TRAINING
 from formwright.recipes.recipe import recipe
 from formwright.search import searcher
-from formwright.space.zoo.dynabert import DEPTHS, WIDTHS
+from formwright.space.multiples import DEPTHS, WIDTHS
 from formwright.study.stop import Stop
 from formwright.supernet.inner_lessons import HiddenStates
 from formwright.supernet.rules import Sandwich

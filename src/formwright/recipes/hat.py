@@ -48,8 +48,9 @@ def hat(
 ) -> Pipeline:
     """Train shared weights one random design a step, search within the limits, and train the winner.
 
-    A limit such as `writing_30x5_ms<=40` is hard: a design beyond it is not judged. `finetune` are the steps of the
-    delivered model (default: an epoch or more; 0 with shared weights: none).
+    A limit such as `writing_30x5_ms<=40` (or `onnx_batch8_ms<=4`, another device) is hard: a design beyond it is not
+    judged. Without limits the search looks for quality alone. `finetune` are the steps of the delivered model (default:
+    an epoch or more; 0 with shared weights: none).
     """
     shared = TrainShared(space, task, rule=Uniform(), lesson=Labels(), steps=steps, seed=seed)
     return search_subnetworks(shared, trials, limits, steps=finetune, weights=weights)

@@ -18,7 +18,7 @@ from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.pipeline.train_shared import TrainShared
 from formwright.recipes.recipe import recipe
-from formwright.recipes.subnetworks import search_subnetworks, with_start
+from formwright.recipes.subnetworks import OF_PICTURES, chosen_space, search_subnetworks, with_start
 from formwright.search import searcher
 from formwright.search.predictors.ensembles import CrossValidated
 from formwright.supernet.lessons import Labels
@@ -31,7 +31,8 @@ from formwright.supernet.rules import Uniform
     paper="Cummings et al. 2022, Hardware-Aware Framework for NAS Across Modalities",
     needs="images, or a space whose designs read their weights from the largest one",
     meanings={
-        "objectives": "goals, such as accuracy:max and latency_ms:min; default: that of the task",
+        "space": OF_PICTURES,
+        "objectives": "goals, such as accuracy:max and latency_ms:min; default: that of the task, and fewer MACs",
         "batch": "designs that are proposed and validated in a round",
     },
     takes="1 minute of one core for the builtin task digits",
@@ -40,7 +41,7 @@ from formwright.supernet.rules import Uniform
 def linas(
     task: TaskChoice,
     *,
-    space: Any = "autoformer-nano",
+    space: Any = None,
     objectives: tuple[str, ...] = (),
     limits: tuple[str, ...] = (),
     steps: int = 2_000,
@@ -50,11 +51,13 @@ def linas(
 ) -> Pipeline:
     """Train shared weights, search the front in rounds of `batch` validations, and deliver three of its designs.
 
-    `objectives` are goals such as `accuracy:max` and `latency_ms:min`, by default the task's own; designs are delivered
-    as they are in the shared weights. Other numbers and more training are options of the stage `deliver`.
+    `objectives` are goals such as `accuracy:max` and `latency_ms:min`, by default the task's own and `macs:min`;
+    designs are delivered as they are in the shared weights. Other numbers and more training are options of the stage
+    `deliver`.
     """
-    shared = TrainShared(space, task, rule=Uniform(), lesson=Labels(), steps=steps, seed=seed)
+    shared = TrainShared(chosen_space(space, task), task, rule=Uniform(), lesson=Labels(), steps=steps, seed=seed)
     by = searcher("linas", batch=batch, predictor=CrossValidated())
     delivery: dict[str, Any] = {"keep": 3, "steps": 0, "weights": "shared"}
+    goals: dict[str, Any] = {"objectives": objectives} if objectives else {"minimise": ("macs",)}
     # predictors learn from every score, so each is that of all rows
-    return search_subnetworks(shared, trials, limits, objectives=objectives, by=by, races=False, **delivery)
+    return search_subnetworks(shared, trials, limits, by=by, races=False, **goals, **delivery)

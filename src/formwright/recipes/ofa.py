@@ -20,7 +20,7 @@ from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.pipeline.train_shared import TrainShared
 from formwright.recipes.recipe import recipe
-from formwright.recipes.subnetworks import search_subnetworks, with_start
+from formwright.recipes.subnetworks import OF_PICTURES, chosen_space, search_subnetworks, with_start
 from formwright.supernet.lessons import Distil
 from formwright.supernet.rules import Largest, ProgressiveShrinking
 
@@ -30,14 +30,17 @@ from formwright.supernet.rules import Largest, ProgressiveShrinking
     "one network for all sizes by progressive shrinking, searched without more training (OFA, Cai et al. 2020)",
     paper="Cai et al. 2020, Once-for-All",
     needs="images, or a space whose designs are slices of the largest",
-    meanings={"steps": "training steps of the shrinking; the largest design has half as many before"},
+    meanings={
+        "space": OF_PICTURES,
+        "steps": "training steps of the shrinking; the largest design has half as many before",
+    },
     takes="2 minutes of one core for the builtin task digits",
 )
 @with_start
 def ofa(
     task: TaskChoice,
     *,
-    space: Any = "autoformer-nano",
+    space: Any = None,
     limits: tuple[str, ...] = (),
     steps: int = 2_000,
     trials: int = 100,
@@ -48,6 +51,7 @@ def ofa(
 
     `steps` are those of the shrinking; the largest design has half as many before. `finetune` trains what is delivered.
     """
+    space = chosen_space(space, task)
     largest = TrainShared(space, task, Largest(), steps=max(1, steps // 2), seed=seed)
     rule, lesson = ProgressiveShrinking(largest=0.0, order=("length",), designs=2), Distil(labels=0.5, temperature=1.0)
     shared = TrainShared(space, task, rule, lesson, steps, learning_rate=1e-3, teacher=largest, seed=seed)

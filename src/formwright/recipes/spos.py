@@ -20,7 +20,7 @@ from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.pipeline.train_shared import TrainShared
 from formwright.recipes.recipe import recipe
-from formwright.recipes.subnetworks import search_subnetworks, with_start
+from formwright.recipes.subnetworks import OF_PICTURES, chosen_space, search_subnetworks, with_start
 from formwright.supernet.lessons import Labels
 from formwright.supernet.rules import Uniform
 
@@ -30,18 +30,19 @@ from formwright.supernet.rules import Uniform
     "one super-network by uniform sampling, evolution with its weights, retraining (SPOS, Guo et al. 2020)",
     paper="Guo et al. 2020, Single Path One-Shot NAS",
     needs="a task that the designs of the space can read",
+    meanings={"space": OF_PICTURES},
     takes="1 minute of one core for the builtin task digits",
 )
 @with_start
 def spos(
     task: TaskChoice,
     *,
-    space: Any = "autoformer-nano",
+    space: Any = None,
     limits: tuple[str, ...] = (),
     steps: int = 2_000,
     trials: int = 100,
     seed: int = 0,
 ) -> Pipeline:
     """Train shared weights one random design a step, search with them, and train the winner from scratch."""
-    shared = TrainShared(space, task, Uniform(), Labels(), steps, seed=seed)
+    shared = TrainShared(chosen_space(space, task), task, Uniform(), Labels(), steps, seed=seed)
     return search_subnetworks(shared, trials, limits, weights="fresh")

@@ -1,4 +1,4 @@
-"""What recipes with shared weights have in common: where they start, limits, a search and delivery."""
+"""What recipes with shared weights have in common: their space, where they start, limits, a search and delivery."""
 
 import inspect
 import math
@@ -7,16 +7,55 @@ from dataclasses import replace
 from functools import wraps
 from typing import Any
 
+from formwright.arch.embeddings import Embedding, PatchEmbedding
 from formwright.core.errors import IllegalInput
 from formwright.core.options import Stage
+from formwright.core.rng import derive
 from formwright.pipeline.deliver import Deliver
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.search import Search
 from formwright.pipeline.shared_evaluator import SharedSubnetworks
+from formwright.pipeline.task_choice import TaskChoice
 from formwright.pipeline.train_shared import TrainShared
 from formwright.search import searcher
 from formwright.search.searchers import SearcherPart
+from formwright.space.zoo import SPACES
 from formwright.study.stop import Stop
+from formwright.tasks.kind import kind_of
+
+_NANO = "autoformer-nano"  # the smallest space for pictures; the names of those for larger ones begin with it
+OF_PICTURES = (  # what the option `space` of recipes for pictures means
+    "name of a space, FILE.py:NAME, or a stage that makes it; null: the nano space of AutoFormer that loses least of "
+    "the task's pictures"
+)
+
+
+def chosen_space(space: Any, task: TaskChoice) -> Any:
+    """Give the space that the user chose, or else the name of the nano space that loses least of the task's pictures.
+
+    To find it the task is loaded, so that the pipeline names the space wherever it is shown, kept or run. Where no nano
+    space fits, the smallest is given, and the check of the run says why and which spaces fit.
+    """
+    if space is not None:
+        return space
+    loaded = task.load()
+    kind, losses = kind_of(loaded), dict[str, tuple[int, ...]]()
+    if kind.reads == PatchEmbedding.TYPE:
+        rows = loaded.search_view().train
+        for name in (one for one in SPACES.names() if one.startswith(_NANO)):
+            designs = SPACES.get(name)
+            embedding = designs.card(designs.sample(derive(0, "fitting"))).stacks[0].embedding
+            if kind.reads == embedding.TYPE and not (kind.check is not None and kind.check(rows, embedding)):
+                losses[name] = _loss(rows, embedding)
+    return min(losses, key=losses.__getitem__, default=_NANO)
+
+
+def _loss(rows: Any, embedding: Embedding) -> tuple[int, ...]:
+    """Count the channels and the pixels of a side that a design loses of pictures, and then the numbers it reads."""
+    assert isinstance(embedding, PatchEmbedding)
+    side, channels = getattr(rows, "usual_size", (0, 0))  # arrays have the size that a design reads
+    lost = max(0, channels - embedding.channels), max(0, side - embedding.image)
+    return *lost, embedding.channels * embedding.image**2
 
 
 def with_start(compose: Callable[..., Pipeline]) -> Callable[..., Pipeline]:
@@ -45,7 +84,7 @@ def latency_band(latency: float | None) -> tuple[str, ...]:
         return ()
     if not 0 < latency < math.inf:  # NaN too: no design would keep the limits
         raise IllegalInput(f"latency is a number of milliseconds above 0, not {latency!r}")
-    return f"latency_ms>={0.85 * latency}", f"latency_ms<={1.1 * latency}"
+    return f"latency_ms>={0.85 * latency:.6g}", f"latency_ms<={1.1 * latency:.6g}"
 
 
 def search_subnetworks(
@@ -57,12 +96,14 @@ def search_subnetworks(
     by: SearcherPart | None = None,
     before: tuple[Stage, ...] = (),
     races: bool = True,
+    minimise: tuple[str, ...] = (),
     **delivery: Any,
 ) -> Pipeline:
     """Search designs whose weights a stage trained, by evolution (NSGA-II) or `by` another searcher, and deliver them.
 
     `before` are the stages that the training needs. With `races`, designs that a known one significantly beats are
-    judged by some of the rows only. `delivery` are options of `Deliver`.
+    judged by some of the rows only. Without `objectives` the goals are the task's own and the costs in `minimise`.
+    `delivery` are options of `Deliver`.
     """
     search = Search(
         shared.space,
@@ -74,5 +115,6 @@ def search_subnetworks(
         shared.training,
         Stop(trials=trials),
         seed=shared.seed,
+        minimise=minimise,
     )
     return Pipeline(*before, shared, search, Deliver(search, **delivery))

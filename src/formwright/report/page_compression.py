@@ -15,7 +15,7 @@ from formwright.report.markup import Markup, join, note, row, table, tag
 from formwright.report.page_head import score_cell
 from formwright.report.panels import Panel
 from formwright.report.svg_canvas import inline, path, point, text
-from formwright.space.zoo.elastic import layers_of, scored_parts
+from formwright.space.elastic_parts import layers_of, scored_parts
 
 _BARS_WIDTH, _BARS_COLUMN = 440.0, 36.0  # width of the drawing, and of a column at least
 _WIDEST_BAR = 38.0

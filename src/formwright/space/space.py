@@ -74,14 +74,19 @@ def mutate(part: Combinator[Any], value: Any, rng: Generator) -> Any:
 
 
 def neighbours(part: Combinator[Any], value: Any) -> Iterator[Any]:
-    """List every design one gene away, each once, always in the same order.
+    """List every design one gene away, each once, always in the same order."""
+    for gene in part.genes(value):
+        yield from variants(part, value, gene)
+
+
+def variants(part: Combinator[Any], value: Any, gene: Gene) -> Iterator[Any]:
+    """List every design that has another option of one gene.
 
     Genes that a change makes active take their first option; members that a longer repetition adds copy the last one.
     """
-    for gene in part.genes(value):
-        for option in gene.options:
-            if option != gene.value:
-                yield part.put(value, gene.path, option, lambda new, kept: kept[-1] if kept else next(new.enumerate()))
+    for option in gene.options:
+        if option != gene.value:
+            yield part.put(value, gene.path, option, lambda new, kept: kept[-1] if kept else next(new.enumerate()))
 
 
 @dataclass(frozen=True)
@@ -117,6 +122,10 @@ class Space:
 
     def neighbours(self, design: Any) -> Iterator[Any]:
         return filter(self._allowed, neighbours(self.root, design))
+
+    def variants(self, design: Any, gene: Gene) -> Iterator[Any]:
+        """List the designs that differ from one in one of its genes."""
+        return filter(self._allowed, variants(self.root, design, gene))
 
     def contains(self, design: object) -> bool:
         return self.root.contains(design) and self._allowed(design)

@@ -10,11 +10,10 @@ import numpy as np
 
 from formwright.arch.card import Card
 from formwright.core.errors import IllegalInput
-from formwright.space.zoo.elastic import (
+from formwright.space.elastic import ElasticChoices, FurtherSizes
+from formwright.space.elastic_parts import (
     OPTIONS,
-    ElasticChoices,
     ElasticPart,
-    FurtherSizes,
     LayerSizes,
     layers_of,
     resized,
@@ -73,7 +72,7 @@ class Thresholds:
         )
 
     def _size(self, part: ElasticPart, number: int) -> int:
-        multiple = self.multiple if part.option == "feed_forward" else 1
+        multiple = self.multiple if part.rounded else 1
         least = min(part.least * multiple, part.most)
         return max(least, min(part.most, -(-number // multiple) * multiple) if number >= LEAST * part.most else 0)
 
@@ -143,10 +142,10 @@ def choices_between(
     """
     parts = [scored_parts(layer) for layer in layers_of(card)]
     given: dict[str, Any] = {}
-    for option in dict.fromkeys(part.option for own in parts for part in own):
+    for option in dict.fromkeys(part.option for layer in parts for part in layer):
         sizes = [
-            {row[index][place] for row in chosen for place, part in enumerate(own) if part.option == option}
-            for index, own in enumerate(parts)
+            {row[index][place] for row in chosen for place, part in enumerate(layer) if part.option == option}
+            for index, layer in enumerate(parts)
         ]
         given[option] = tuple(tuple(sorted(one)) for one in sizes)
     further = tuple(FurtherSizes(option, given.pop(option)) for option in sorted(given.keys() - {*OPTIONS}))

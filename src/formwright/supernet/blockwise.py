@@ -16,13 +16,12 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import save
 from torch import Tensor, nn
 
 from formwright.arch.layers import layer_tensors
 from formwright.arch.tensors import Tensor as Declared
 from formwright.arch.tensors import marked, under
-from formwright.core.files import write_file, write_json
+from formwright.core.files import write_json
 from formwright.core.rng import derive
 from formwright.nn.build import build, initialise
 from formwright.nn.hf.checkpoint_files import can_be_read
@@ -77,8 +76,7 @@ class BlockNetwork(nn.Module):
             for width in menu.widths
         }
         self._head = menu.head
-        self.library = _library(menu)
-        self.weights = LibraryWeights(self.library, None, _NO_DROPOUT, _fresh(menu, target.bases[1], seed))
+        self.weights = LibraryWeights(_library(menu), None, _NO_DROPOUT, _fresh(menu, target.bases[1], seed))
 
     def _apply(self, fn: Any, recurse: bool = True) -> Self:
         """Move the teacher too: torch does not see it in its tuple."""
@@ -110,12 +108,12 @@ class BlockNetwork(nn.Module):
     def layer(self, width: int, place: int, operation: str) -> InheritedWeights:
         """Return the weights of one layer, by their names in it."""
         wanted = _declared(width, place, operation, self._head)
-        read = self.library.read(self.weights._parameters, wanted).weights  # type: ignore[arg-type]
-        return InheritedWeights({name.partition(".")[2]: tensor for name, tensor in read.items()}, ())
+        read = self.weights.library.read(self.weights._parameters, wanted)  # type: ignore[arg-type]
+        return InheritedWeights({name.partition(".")[2]: one for name, one in read.weights.items()}, read.missing)
 
     def stored(self, width: int, place: int, operation: str) -> Collection[str]:
         """Return the names that the weights of one layer are stored by."""
-        return self.library.stored(_declared(width, place, operation, self._head)).values()
+        return self.weights.library.stored(_declared(width, place, operation, self._head)).values()
 
     @torch.inference_mode()
     def losses(self, chains: Sequence[Chain], batches: Iterable[Batch]) -> list[float]:
@@ -281,12 +279,9 @@ class BlockRounds:
         network.alive = tuple(chain for chain, _ in left)
         layers = {(one.width, *each) for one in network.alive for each in enumerate(one.operations)}
         used = {stored for layer in layers for stored in network.stored(*layer)}
-        weights = {
-            name: tensor.cpu().contiguous()
-            for name, tensor in network.state_dict().items()
-            if name.removeprefix("weights.") in used
-        }
-        write_file(self.folder / WEIGHTS, save(weights))
+        weights = {name: one for name, one in network.weights.named_parameters() if name in used}
+        library = Library({name: one for name, one in network.weights.library.tensors.items() if name in used})
+        LibraryWeights(library, None, _NO_DROPOUT, weights).save(self.folder / WEIGHTS)
         write_json(self.folder / TABLE, [plain_row(*one) for one in left])
 
 
@@ -311,9 +306,10 @@ def first_chains(found: list[Chain], most: int, seed: int) -> list[Chain]:
     return sorted(chain for _, chain in sorted(ranked, key=lambda one: one[0])[:most])
 
 
-def restored(network: BlockNetwork, weights: dict[str, Tensor], alive: Sequence[Chain]) -> BlockNetwork:
-    """Give a fresh network the weights of a trained block; what no chain that is left uses stays fresh."""
-    network.load_state_dict(weights, strict=False)
+def restored(network: BlockNetwork, folder: Path, alive: Sequence[Chain]) -> BlockNetwork:
+    """Give a network the weights of a trained block, which has those of the chains that are left."""
+    device = next(network.parameters()).device
+    network.weights = LibraryWeights.load(folder / WEIGHTS, None, _NO_DROPOUT).to(device)
     network.alive = tuple(alive)
     return network.eval()
 

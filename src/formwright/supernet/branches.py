@@ -14,7 +14,7 @@ as the identity, weight decay leads back there, and files lose nothing by roundi
 A store is a value: nothing here changes a tensor in place.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -28,13 +28,15 @@ from formwright.arch.heads import HeadSpec
 from formwright.arch.layers import Block, Layer
 from formwright.arch.ops import LightweightConvolution, OpGraph
 from formwright.arch.primitives import Term
+from formwright.arch.tensors import Factor
 from formwright.arch.tensors import Tensor as Declared
 from formwright.core.errors import IllegalInput
 from formwright.nn.build import build
+from formwright.nn.cuts import cut_between
 from formwright.nn.inherit import InheritedWeights, extract
 from formwright.nn.settings import Settings, Spread
 from formwright.nn.task_model import TaskModel
-from formwright.supernet.library import Library
+from formwright.supernet.library import Library, LibraryWeights
 
 LARGEST = 65  # the paper's largest kernel
 HEAD = HeadSpec("masked-lm")  # designs share masked-LM weights, not those of a task
@@ -77,13 +79,19 @@ class Branches:
 
     @property
     def library(self) -> Library:
-        """Give the library of both branches: what is not in a mixer is common to them."""
+        """Give the library of both branches, and of the matrices of all smaller kernels.
+
+        What is not in a mixer is common to both.
+        """
         return _library(self)
 
 
 @lru_cache(maxsize=16)
 def _library(branches: Branches) -> Library:
-    return Library.holding(map(_declared, (branches.attention, branches.convolution)))
+    both = [_declared(card) for card in (branches.attention, branches.convolution)]
+    kernels = [one for one in both[1].values() if _is_kernel(one)]
+    smaller = [_sized(one, size) for one in kernels for size in range(one.shape[-1] - 2, 0, -2)]
+    return Library.holding([*both, _matrices(smaller)])
 
 
 @lru_cache(maxsize=256)
@@ -95,9 +103,42 @@ def _declared(card: Card) -> dict[str, Declared]:
     }
 
 
+def _is_kernel(tensor: Declared) -> bool:
+    return any(factor.cut == "centred" for axis in tensor.axes for factor in axis)
+
+
+def _sized(kernel: Declared, size: int) -> Declared:
+    """Declare the kernel of another size."""
+    return kernel._replace(axes=(*kernel.axes[:-1], (kernel.axes[-1][0]._replace(size=size),)))
+
+
+def _matrices(kernels: Iterable[Declared]) -> dict[str, Declared]:
+    """Declare the matrix of each kernel, which has the kernel's size in its name."""
+    found = {}
+    for one in kernels:
+        size = one.shape[-1]
+        axis = (Factor(size, cut="whole"),)
+        name = f"convolution-{size}/{one.name.removesuffix(KERNEL)}{CHANGE}"
+        found[name] = Declared(name, (axis, axis), one.part, one.kind)
+    return found
+
+
+def _wanted(library: Library, card: Card) -> dict[str, Declared]:
+    """Declare all that a design takes from a library; a kernel smaller than the largest comes with its matrix."""
+    tensors = _declared(card)
+    matrices = _matrices(one for one in tensors.values() if _is_kernel(one))
+    return {**tensors, **{name: one for name, one in matrices.items() if name in library.tensors}}
+
+
+def _in_model(name: str) -> str:
+    """Return the name of a declared tensor in the model that is trained: there a matrix has one size only."""
+    return name.rpartition("/")[2]
+
+
 def shared_names(card: Card) -> dict[str, str]:
-    """Return, for every tensor of a masked-LM design, its name among shared weights."""
-    return Branches.of(card).library.stored(_declared(card))
+    """Return, for every tensor of a masked-LM design and every matrix, its name among shared weights."""
+    library = Branches.of(card).library
+    return library.stored(_wanted(library, card))
 
 
 def _blocks(card: Card) -> list[Block]:
@@ -189,23 +230,29 @@ Weights = Mapping[str, Tensor]
 
 @dataclass(frozen=True, eq=False)
 class BranchStore:
-    """Shared weights by name; `version` counts the designs that have put theirs back.
+    """Shared weights; `version` counts the designs that have put theirs back. Untrained matrices are 0."""
 
-    A matrix has the size of its kernels in its name. Untrained matrices are the identity and are not stored.
-    """
-
-    branches: Branches
-    tensors: Weights
+    weights: LibraryWeights
     version: int = 0
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """Give the weights by their names in the library."""
+        return dict(self.weights.named_parameters())
+
+
+def _store(library: Library, settings: Settings | None, tensors: Weights, version: int = 0) -> BranchStore:
+    return BranchStore(LibraryWeights(library, HEAD, settings, tensors).requires_grad_(False), version)
 
 
 def fresh(branches: Branches, seed: int, settings: Settings | None = None, spread: Spread = "width") -> BranchStore:
     """Return the initial store of a study; the same seed gives the same weights."""
-    tensors: dict[str, Tensor] = {}
+    library = branches.library
+    tensors = {name: torch.zeros(one.shape) for name, one in library.tensors.items()}
     for card in (branches.convolution, branches.attention):
-        model, names = build(card, settings, HEAD, seed, spread), shared_names(card)
+        model, names = build(card, settings, HEAD, seed, spread), library.stored(_declared(card))
         tensors |= {names[name]: parameter.detach() for name, parameter in model.named_parameters()}
-    return BranchStore(branches, tensors)
+    return _store(library, settings, tensors)
 
 
 def taken(store: BranchStore, card: Card) -> dict[str, Tensor]:
@@ -213,20 +260,17 @@ def taken(store: BranchStore, card: Card) -> dict[str, Tensor]:
 
     A kernel smaller than the largest is the centre of that one, and comes with its matrix.
     """
-    wanted, library = _declared(card), store.branches.library
+    library = store.weights.library
+    wanted = _wanted(library, card)
     given, names = library.read(store.tensors, wanted), library.stored(wanted)
-    weights, lacking = dict(given.weights), list(given.missing)
+    lacking = list(given.missing)
     for name, view in given.weights.items():
-        whole = store.tensors[names[name]]
-        if view.shape == whole.shape:
-            continue  # it is taken whole
-        if not _is_kernel(name) or view.shape[:-1] != whole.shape[:-1]:
+        whole = library.tensors[names[name]].shape
+        if view.shape != whole and not (_is_kernel(wanted[name]) and view.shape[:-1] == whole[:-1]):
             lacking.append(name)
-        size = view.shape[-1]
-        weights[_beside(name)] = store.tensors.get(_matrix(name, size), torch.zeros(size, size))
     if lacking:
         raise IllegalInput(f"the shared weights have nothing that fits {lacking[0]} of this design")
-    return weights
+    return {_in_model(name): view for name, view in given.weights.items()}
 
 
 def written(card: Card, weights: Weights) -> dict[str, Tensor]:
@@ -234,10 +278,9 @@ def written(card: Card, weights: Weights) -> dict[str, Tensor]:
 
     `weights` are all that it took, by the names that `taken` gave them.
     """
-    names = shared_names(card)
-    assert names.keys() <= weights.keys(), "a design puts back all that it took"
-    matrices = {_beside(name): _matrix(name, weights[name].shape[-1]) for name in names if _is_kernel(name)}
-    return {{**names, **matrices}[name]: tensor for name, tensor in weights.items()}
+    names = {_in_model(name): stored for name, stored in shared_names(card).items()}
+    assert _declared(card).keys() <= weights.keys(), "a design puts back all that it took"
+    return {names[name]: tensor for name, tensor in weights.items()}
 
 
 def folded(store: BranchStore, writes: Sequence[Weights]) -> BranchStore:
@@ -246,29 +289,19 @@ def folded(store: BranchStore, writes: Sequence[Weights]) -> BranchStore:
     Writes are read from the last to the first, and overwritten tensors are skipped: reading from files costs little
     more than one store, however many writes there are.
     """
+    own, declared = store.weights, store.weights.library.tensors
     whole: dict[str, Tensor] = {}
-    centres: dict[str, list[Tensor]] = {}
+    kernels: dict[str, list[Tensor]] = {}
     for write in reversed(writes):
         for name in write:
-            if _is_kernel(name):
-                centres.setdefault(name, []).append(write[name])
+            if _is_kernel(declared[name]):
+                kernels.setdefault(name, []).append(write[name])
             elif name not in whole:
                 whole[name] = write[name]
-    for name, parts in centres.items():
+    for name, parts in kernels.items():
         whole[name] = store.tensors[name].clone()
         for part in reversed(parts):
-            spare = (whole[name].shape[-1] - part.shape[-1]) // 2
-            whole[name][..., spare : whole[name].shape[-1] - spare] = part
-    return BranchStore(store.branches, {**store.tensors, **whole}, store.version + len(writes))
-
-
-def _is_kernel(name: str) -> bool:
-    return name.partition("@")[0].endswith(f".mixer.{KERNEL}")  # by its own name, or by that in the library
-
-
-def _beside(kernel: str) -> str:
-    return kernel.removesuffix(KERNEL) + CHANGE
-
-
-def _matrix(kernel: str, size: int) -> str:
-    return f"convolution-{size}/{_beside(kernel)}"
+            centre = cut_between(declared[name], _sized(declared[name], part.shape[-1]))
+            assert centre is not None, "a design is refused where its kernel has another centre"
+            centre.write(whole[name], part)
+    return _store(own.library, own.settings, {**store.tensors, **whole}, store.version + len(writes))

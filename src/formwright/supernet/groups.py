@@ -18,7 +18,7 @@ from formwright.arch.layers import Block, Stack
 from formwright.arch.tensors import MEMORY, POOLED, STREAM
 from formwright.arch.tensors import Tensor as Declared
 from formwright.core.errors import IllegalInput
-from formwright.space.zoo.elastic import scored_parts, shares_hidden, stacks_of
+from formwright.space.elastic_parts import scored_parts, shares_hidden, stacks_of
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,15 @@
 """The hull of a space: its largest design and its smallest one.
 
 Where all choices have an order, every choice takes its largest value, and the largest design holds the weights of all
-others. Where some are between kinds, of which none is the largest, the hull is that of many sampled designs, and a
-library holds the weights (`formwright.supernet.library`).
+others. Where some are between kinds, of which none is the largest, sampled designs are improved choice by choice until
+none helps, and a library holds the weights (`formwright.supernet.library`).
 """
 
+import math
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from math import prod
 from typing import Any
 
@@ -21,7 +23,7 @@ from formwright.space.design import Combinator
 from formwright.space.space import Space
 
 _SAMPLED = 100  # designs of each way of drawing, that are read from the largest one before it is taken for the whole
-_SAMPLED_UNORDERED = 250  # designs among which the hull is found where choices have no order
+_SAMPLED_UNORDERED = 250  # designs with which the hull is begun where choices have no order
 
 Pick = Callable[[Any], Any]  # `max` or `min`
 
@@ -43,16 +45,45 @@ class Hull:
 
 @lru_cache(maxsize=64)
 def find_hull(space: Space) -> Hull:
-    """Find the hull of a space by its structure, or among many sampled designs where choices have no order.
+    """Find the hull of a space by its structure, choice by choice from sampled designs where choices have no order.
 
     Its designs may break constraints of the space: they hold weights, and need not be designs of it.
     """
     try:
         largest, smallest = (space.card(_extreme_value(space.root, pick)) for pick in (max, min))
     except _NoOrder:
-        cards = sorted(sampled_cards(space, _SAMPLED_UNORDERED), key=params)
-        return Hull(space, cards[-1], cards[0], ordered=False)
+        return Hull(space, _climbed(space, 1), _climbed(space, -1), ordered=False)
     return Hull(space, largest, smallest)
+
+
+def _climbed(space: Space, sign: int) -> Card:
+    """Find the design with the most parameters, or the fewest, that no change of one choice improves."""
+
+    @cache
+    def size(design: Any) -> float:
+        try:
+            return sign * params(space.card(design))
+        except FormwrightError:  # choices that do not go together
+            return -math.inf
+
+    best = max(_begun(space), key=size)
+    before = None
+    while before != best:
+        before, place = best, 0
+        while place < len(genes := space.genes(best)):
+            best = max((best, *space.variants(best, genes[place])), key=size)
+            place += 1
+    return space.card(best)
+
+
+def _begun(space: Space) -> Iterator[Any]:
+    """Yield sampled designs, as drawn and with all numbers raised to their largest values where that is allowed."""
+    for turn in range(_SAMPLED_UNORDERED):
+        yield space.sample(derive(0, "hull by design", turn), "design")
+        yield (design := space.sample(derive(0, "hull", turn), "gene"))
+        with suppress(FormwrightError):
+            if space.contains(high := raised(space.root, design)):
+                yield high
 
 
 def reads_all(space: Space, whole: Card) -> bool:

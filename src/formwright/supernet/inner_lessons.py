@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 from formwright.core.errors import IllegalInput
 from formwright.core.options import option
 from formwright.supernet.hull import sampled_cards
-from formwright.supernet.lessons import Answer, DesignOutput, Labels, Lesson, LessonContext, StepAnswers
+from formwright.supernet.lessons import Answer, DesignOutput, Labels, Lesson, LessonContext, StepAnswers, divisor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +15,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from formwright.arch.card import Card
+    from formwright.arch.layers import Stack
     from formwright.supernet.hull import Hull
+    from formwright.supernet.network import SuperNetwork
     from formwright.supernet.rules import Rule
     from formwright.train.losses import StepLoss
     from formwright.train.streams import Batch
@@ -43,7 +44,7 @@ class _Taught(Lesson):
     NEEDS_LARGEST: ClassVar[bool] = True
     labels: float = option(0.0, "weight of the labels", least=0)
     scores: float = option(1.0, "weight of the teacher's scores", least=0)
-    temperature: float = option(1.0, "what scores are divided by before they are compared", least=0.01)
+    temperature: float = option(1.0, "temperature that divides scores before the softmax", least=0.01)
 
     def _bound(self, kind: str, compare: "Callable[[Answer, Answer, Batch], Tensor]") -> "StepLoss":
         from formwright.train.distil import Answers, Mix, distilled  # noqa: PLC0415  lists and help need no torch
@@ -65,7 +66,7 @@ class _Taught(Lesson):
                     if mixed is not None:
                         loss = loss + mixed(Answers(design.scores, teacher.scores), rows)
                 del design  # otherwise it would live on while the next design is run
-                yield loss / said.number
+                yield loss / divisor(said, rows, batch)
                 del loss
 
         return losses
@@ -178,16 +179,18 @@ class Anchor(Lesson):
     Every `every` steps the best design of the step takes the place of the anchor, if its loss on held-out rows is lower
     with the present weights. The paper gives the alignment no weight; here it is the mean squared distance of the
     outputs of all layers that both have, in the leading numbers that both have, times `weight`. Where designs of fewer
-    layers read evenly spaced ones, both have those that they read from the same place. Which design is the anchor is
-    kept in the checkpoints.
+    layers read evenly spaced ones, both have those that they read from the same place. A last layer whose output is
+    normalised or projected is compared with another such one alone. Which design is the anchor is kept in the
+    checkpoints.
     """
 
     NAME: ClassVar[str] = "anchor"
     SIGNALS: ClassVar[frozenset[str]] = frozenset({"layers"})
     NEEDS_HELD_OUT: ClassVar[bool] = True
+    IN_STAGES: ClassVar[bool] = False
     lesson: Lesson = option(Labels(), "the lesson to which the alignment is added")
     weight: float = option(0.1, "weight of the alignment", least=0)
-    every: int = option(30, "steps between two trials of the anchor", least=1)  # a walk restarts every 50 steps
+    every: int = option(30, "steps between two comparisons of the anchor with the current designs", least=1)
 
     @property
     def NEEDS_TEACHER(self) -> bool:  # type: ignore[override]  # noqa: N802  as the other lessons have it
@@ -204,37 +207,13 @@ class Anchor(Lesson):
         self.lesson.check_designs(hull, teacher)
 
     def bind(self, kind: str, context: LessonContext | None = None) -> "StepLoss":
-        import torch  # noqa: PLC0415  lists and help texts need no torch
-
-        from formwright.train.losses import loss_of  # noqa: PLC0415
-
         assert context is not None, "an anchor is a design of a super-network"
-        network, own, inner = context.network, loss_of(kind), self.lesson.bind(kind, context)
+        network, inner = context.network, self.lesson.bind(kind, context)
         network.signals |= self.SIGNALS
-        # step, draw and place of the anchor, from which the rule gives its card again; -1 before there is one
-        network.register_buffer("anchor", torch.tensor([-1, 0, 0]))
-
-        def judged(card: "Card", batch: "Batch") -> float:
-            rows = batch if context.held_out is None else context.held_out.to(batch.inputs.device)
-            return float(own(network.answer_now(card, rows).scores, rows))
-
-        @lru_cache(maxsize=1)
-        def card_of(step: int, draw: int, place: int) -> "Card | None":
-            return None if step < 0 else network.drawn(draw, step)[place]
-
-        def best(batch: "Batch") -> "Card | None":
-            anchor = card_of(*map(int, network.anchor))
-            if network.step % self.every:
-                return anchor
-            rivals = [judged(card, batch) for card in network.step_cards]
-            place = rivals.index(min(rivals))
-            if anchor is None or rivals[place] < judged(anchor, batch):
-                network.anchor.copy_(torch.tensor([network.rule_step, network.draw, place]))
-                return network.step_cards[place]
-            return anchor
+        best = _BestDesign(kind, context, self.every)
 
         def losses(said: StepAnswers, batch: "Batch") -> "Iterator[Tensor]":
-            anchor, seen, cards = best(batch), list[DesignOutput](), iter(network.step_cards)
+            anchor, seen, cards = best.card(batch), list[DesignOutput](), iter(network.step_cards)
 
             def noted(rows: "Batch") -> "Iterator[DesignOutput]":
                 for shown in said.each(rows):
@@ -245,29 +224,89 @@ class Anchor(Lesson):
                 if anchor is None:
                     yield loss
                     continue
-                sources = network.source_layers(card), network.source_layers(anchor)
-                aligned, masks = network.answer_now(anchor, seen[0].batch), _masks(seen[0].batch)
-                yield loss + self.weight / said.number * _distance(seen[0].design, aligned, sources, masks)
+                (shown,), pairs = seen, _pairs(network, card, anchor)
+                aligned = network.answer_now(anchor, shown.batch)
+                weight = self.weight / divisor(said, shown.batch, batch)
+                yield loss + weight * _distance(shown.design, aligned, pairs, _masks(shown.batch))
                 seen.clear()  # otherwise it would live on while the next design is run
+                del shown
 
         return losses
 
 
+class _BestDesign:
+    """The anchor of a super-network, which is replaced by the best design of a step every `every` steps."""
+
+    def __init__(self, kind: str, context: LessonContext, every: int) -> None:
+        import torch  # noqa: PLC0415  lists and help texts need no torch
+
+        from formwright.train.losses import loss_of  # noqa: PLC0415
+
+        self._network, self._held_out, self._every = context.network, context.held_out, every
+        self._loss = loss_of(kind)
+        self._known: tuple[tuple[int, ...], Card | None] = (), None  # the card that was drawn again last
+        # step, draw and place of the anchor, from which the rule gives its card again; -1 before there is one
+        self._network.register_buffer("anchor", torch.tensor([-1, 0, 0]))
+
+    def card(self, batch: "Batch") -> "Card | None":
+        """Give the anchor of the present step, after its rivals had their turn if this is a step for that."""
+        network, anchor = self._network, self._drawn_again()
+        if network.step % self._every:
+            return anchor
+        rivals = [self._judged(card, batch) for card in network.step_cards]
+        place = rivals.index(min(rivals))
+        if anchor is None or rivals[place] < self._judged(anchor, batch):
+            network.anchor.copy_(network.anchor.new_tensor([network.rule_step, network.draw, place]))
+            return network.step_cards[place]
+        return anchor
+
+    def _drawn_again(self) -> "Card | None":
+        step, draw, place = found = tuple(map(int, self._network.anchor))
+        if found != self._known[0]:
+            self._known = found, None if step < 0 else self._network.drawn(draw, step)[place]
+        return self._known[1]
+
+    def _judged(self, card: "Card", batch: "Batch") -> float:
+        """Give the loss of a design with the present weights, on held-out rows where there are any."""
+        rows = batch if self._held_out is None else self._held_out.to(batch.inputs.device)
+        return float(self._loss(self._network.answer_now(card, rows).scores, rows))
+
+
+def _pairs(network: "SuperNetwork", card: "Card", anchor: "Card") -> list[list[tuple[int, int]]]:
+    """Pair, for each stack, the layers of two designs that are read from the same layer of the super-network.
+
+    The output of the last layer is that of its stack, which may be normalised or projected: it is then compared with
+    that of another stack alone, and not with the bare output of an inner layer.
+    """
+    found = []
+    for stack, other, mine, its in zip(
+        card.stacks, anchor.stacks, network.source_layers(card), network.source_layers(anchor), strict=True
+    ):
+        places = {source: place for place, source in enumerate(its)}
+        both = [(place, places[source]) for place, source in enumerate(mine) if source in places]
+        found.append([pair for pair in both if _is_changed(stack, pair[0]) == _is_changed(other, pair[1])])
+    return found
+
+
+def _is_changed(stack: "Stack", place: int) -> bool:
+    """Tell whether a layer's output is normalised or projected before it leaves the stack."""
+    number = len(stack.layers)
+    projected = any(above == number for above, _, _ in stack.projections)
+    return place == number - 1 and (stack.final_norm or projected)
+
+
 def _distance(
-    design: Answer, anchor: Answer, sources: tuple[list[list[int]], list[list[int]]], masks: "list[Tensor | None]"
+    design: Answer, anchor: Answer, pairs: list[list[tuple[int, int]]], masks: "list[Tensor | None]"
 ) -> "Tensor":
-    """Give the mean squared distance of the layers that are read from the same layer of the super-network."""
+    """Give the mean squared distance of paired layers; 0 where no two layers can be compared."""
     from formwright.train.losses import hidden_distance  # noqa: PLC0415  lists and help texts need no torch
 
-    total, pairs = design.scores.new_zeros(()), 0
-    for mine, its, mine_from, its_from, mask in zip(design.layers, anchor.layers, *sources, masks, strict=True):
-        aims = dict(zip(its_from, its, strict=True))
-        for source, state in zip(mine_from, mine, strict=True):
-            if source in aims:
-                width = min(state.shape[-1], aims[source].shape[-1])
-                total = total + hidden_distance(state[..., :width], aims[source][..., :width], mask)
-                pairs += 1
-    return total / pairs
+    total = design.scores.new_zeros(())
+    for mine, its, both, mask in zip(design.layers, anchor.layers, pairs, masks, strict=True):
+        for place, other in both:
+            width = min(mine[place].shape[-1], its[other].shape[-1])
+            total = total + hidden_distance(mine[place][..., :width], its[other][..., :width], mask)
+    return total / max(1, sum(map(len, pairs)))
 
 
 def _masks(batch: "Batch") -> "list[Tensor | None]":

@@ -3,6 +3,7 @@
 A loss is computed when it is asked for, and followed back before the next one: only one design's graph exists at once.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -95,12 +96,14 @@ class Lesson(Part):
 
     `NEEDS_TEACHER` and `NEEDS_LARGEST` say what must be there: a teacher, or the largest design first in every step;
     with both, one of the two will do. A lesson made of others asks each of them instead, in `check`.
-    `NEEDS_HELD_OUT` asks for some held-out rows. `SIGNALS` are what it reads in addition to scores: `layers`, `maps`.
+    `NEEDS_HELD_OUT` asks for some held-out rows. `IN_STAGES` says that it may be a stage of a lesson of two stages.
+    `SIGNALS` are what it reads in addition to scores: `layers`, `maps`.
     """
 
     NEEDS_TEACHER: ClassVar[bool] = False
     NEEDS_LARGEST: ClassVar[bool] = False
     NEEDS_HELD_OUT: ClassVar[bool] = False
+    IN_STAGES: ClassVar[bool] = True
     SIGNALS: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
@@ -163,7 +166,7 @@ class Distil(Lesson):
     NAME: ClassVar[str] = "distil"
     NEEDS_TEACHER: ClassVar[bool] = True
     labels: float = option(0.1, "weight of the labels; the teacher has the rest", least=0, most=1)
-    temperature: float = option(2.0, "what scores are divided by before they are compared", least=0.01)
+    temperature: float = option(2.0, "temperature that divides scores before the softmax", least=0.01)
 
     def bind(self, kind: str, context: LessonContext | None = None) -> "StepLoss":
         from formwright.train.distil import Answers, Mix, distilled  # noqa: PLC0415  lists and help texts need no torch
@@ -188,7 +191,7 @@ class InPlace(Lesson):
     NAME: ClassVar[str] = "in-place"
     NEEDS_LARGEST: ClassVar[bool] = True
     labels: float = option(0.0, "weight of the labels for all but the largest design", least=0, most=1)
-    temperature: float = option(1.0, "what scores are divided by before they are compared", least=0.01)
+    temperature: float = option(1.0, "temperature that divides scores before the softmax", least=0.01)
 
     def bind(self, kind: str, context: LessonContext | None = None) -> "StepLoss":
         from formwright.train.distil import Answers, Mix, distilled  # noqa: PLC0415  lists and help texts need no torch
@@ -203,24 +206,45 @@ class InPlace(Lesson):
                 scores = design.scores
                 del design  # otherwise it would live on while the next design is run
                 if largest is None:
-                    yield own(scores, rows) / said.number
+                    yield own(scores, rows) / divisor(said, rows, batch)
                     largest = scores.detach()
                 else:
-                    yield taught(Answers(scores, largest), rows) / said.number
+                    yield taught(Answers(scores, largest), rows) / divisor(said, rows, batch)
                 del scores
 
         return losses
 
 
 def mean_over_designs(loss: "Callable[[DesignOutput], Tensor]") -> "StepLoss":
-    """Give every design of a step the same loss, divided by their number."""
+    """Give every design of a step the same loss, divided so that the losses add up to their mean."""
 
     def losses(said: StepAnswers, batch: "Batch") -> "Iterator[Tensor]":
         for shown in said.each(batch):
-            yield loss(shown) / said.number
+            yield loss(shown) / divisor(said, shown.batch, batch)
             del shown  # otherwise it would live on while the next design is run
 
     return losses
+
+
+def divisor(said: StepAnswers, rows: "Batch", batch: "Batch") -> float:
+    """Give the divisor of a design's loss: the losses of a step add up to the mean over its designs.
+
+    Designs that see the whole batch count alike. Where each sees rows of its own, it counts by the labels in them, of
+    which a row of words or tags has several: the losses of equal designs add up to that of the whole batch.
+    """
+    if rows is batch:
+        return said.number
+    own, all_of_them = _labels_counted(rows), _labels_counted(batch)
+    return all_of_them / own if own else math.inf
+
+
+def _labels_counted(batch: "Batch") -> int:
+    """Count the labels over which the loss of a batch is a mean; rows of a task may have several, but equally many."""
+    from formwright.tasks.encode import IGNORED  # noqa: PLC0415  lists and help texts need no tokenisers
+
+    if batch.labels.is_floating_point():
+        return len(batch.labels)
+    return int((batch.labels != IGNORED).sum())
 
 
 @dataclass(frozen=True)
@@ -234,13 +258,14 @@ class TwoStage(Lesson):
     """
 
     NAME: ClassVar[str] = "two-stage"
+    IN_STAGES: ClassVar[bool] = False
     first: Lesson = option(Distil(), "the lesson of the first stage")
     then: Lesson = option(Distil(), "the lesson of the second stage, whose teacher is the trained largest design")
     share: float = option(0.5, "share of the steps that the first stage has", least=0, most=1)
 
     def __post_init__(self) -> None:
         for lesson in (self.first, self.then):
-            if isinstance(lesson, TwoStage) or lesson.NAME == "anchor":
+            if not lesson.IN_STAGES:
                 raise IllegalInput(f"a stage of {self.NAME} cannot be the lesson {lesson.NAME}")
 
     @property
@@ -259,7 +284,10 @@ class TwoStage(Lesson):
         try:
             self.first.check(rule, has_teacher)
         except IllegalInput as error:
-            raise IllegalInput(f"first lesson of {self.NAME}: {error}; lesson.first=labels needs nothing") from None
+            raise IllegalInput(
+                f"the first lesson of {self.NAME} is not possible: {error}. Or set lesson.first=labels, which needs no "
+                "teacher"
+            ) from None
         self.then.check(rule, has_teacher=True)
         if rule.switches and not any(abs(one - self.share) < _CLOSE for one in rule.switches):
             raise IllegalInput(

@@ -29,12 +29,12 @@ from formwright.core.errors import IllegalInput
 from formwright.core.files import unreadable, write_file
 from formwright.core.rng import derive
 from formwright.nn.build import initialise, kept_skeleton
-from formwright.nn.cuts import Cut, cut_between, cuts
+from formwright.nn.cuts import TensorCut, cut_between, cuts
 from formwright.nn.inherit import PLAIN, InheritedWeights, Reading, extract, inherit
 from formwright.nn.settings import Settings, Spread
 from formwright.nn.task_model import TaskModel
 from formwright.space.space import Space
-from formwright.supernet.hull import with_raised
+from formwright.supernet.hull import find_hull, with_raised
 
 LIBRARY = "library.safetensors"  # the file, in the folder of a super-network
 Example = tuple[Card, str]  # a design, and the name of the tensor in it
@@ -87,7 +87,7 @@ class Library:
 
 
 @lru_cache(maxsize=1 << 10)
-def _plan(library: Library, tensors: tuple[Tensor, ...]) -> tuple[tuple[str, str, Cut], ...]:
+def _plan(library: Library, tensors: tuple[Tensor, ...]) -> tuple[tuple[str, str, TensorCut], ...]:
     wanted = {tensor.name: tensor for tensor in tensors}
     names = library.stored(wanted)
     return tuple((name, names[name], cut) for name, cut in cuts(library.tensors, wanted, names).items())
@@ -201,6 +201,9 @@ def library_of(space: Space, head: HeadSpec | None = None) -> Library:
             quiet = 0
         if quiet == _QUIET:
             break
+    hull = find_hull(space)
+    for card in (hull.largest, hull.smallest):
+        gathered.add(tensors_of(card, head), card)
     gathered.join_places()
     return gathered.library()
 
@@ -255,7 +258,7 @@ class LibraryWeights(nn.Module):
         write_file(path, save(weights, {"library": json.dumps(declared)}))
 
     @classmethod
-    def load(cls, path: Path, spec: HeadSpec, settings: Settings | None) -> "LibraryWeights":
+    def load(cls, path: Path, spec: HeadSpec | None, settings: Settings | None) -> "LibraryWeights":
         """Read what `save` wrote."""
         try:
             with safe_open(path, framework="pt") as file:
@@ -302,9 +305,7 @@ def take_over(
         into, out_of = cut_between(mine, common), cut_between(declared[name]._replace(kind=mine.kind), common)
         if into is None or out_of is None:
             continue  # kernels, for instance, that have no common centre
-        places = into(torch.arange(own[stored].numel()).view(mine.shape)).flatten()
-        values = out_of(weights[name]).flatten().to(own[stored])
-        own[stored].view(-1)[places.to(own[stored].device)] = values
+        into.write(own[stored], out_of(weights[name]))
         taken += 1
     return taken
 

@@ -30,9 +30,9 @@ from formwright.train.streams import Batch, Stream
 class SuperNetwork(nn.Module):
     """Show every batch to the sub-networks that a rule draws, and to the teacher, if any, once.
 
-    The draw depends on the step and on torch's generator alone, which the training loop seeds for every step: so a run
-    that was interrupted draws what it would have drawn. The teacher's weights are not changed, but go wherever the
-    network goes.
+    The draw depends on the step, on the place of the batch in it, and on torch's generator at its first batch alone,
+    which the training loop seeds for every step: so a run that was interrupted draws what it would have drawn. The
+    teacher's weights are not changed, but go wherever the network goes.
     """
 
     frozen: TaskModel | LibraryWeights  # what the network was when a second stage began, if it has one
@@ -44,11 +44,13 @@ class SuperNetwork(nn.Module):
         super().__init__()
         self.model = model
         self.reading = reading  # which layers and channels a smaller design has
-        self.step = 0  # that of the batch shown last, which `StepTrackingStream` sets
+        self.step = 0  # that of the batch shown last, and its place in the step: `StepTrackingStream` sets both
+        self.part = 0
         self.planned: int | None = None  # the equivalent step of the original plan, where there is a plan
         self.rule_follows_plan = False  # whether the rule is given that step
         self.signals: frozenset[str] = frozenset()  # what lessons read in addition to scores
-        self.draw = 0  # what decided the designs of the step
+        self.draw = 0  # what decided the designs of the batch
+        self._first_draw = 0  # and those of the first batch of the step
         self._draw = draw
         self.step_cards: list[Card] = []  # the designs of the step
         # in a tuple: its weights are not the network's to learn or to save
@@ -94,7 +96,11 @@ class SuperNetwork(nn.Module):
         return found
 
     def cards(self) -> list[Card]:
-        self.draw = int(torch.randint(1 << 62, (1,)))
+        """Draw the designs of a batch; those of later batches of a step do not depend on what the first one did."""
+        if self.part == 0:
+            self._first_draw = self.draw = int(torch.randint(1 << 62, (1,)))
+        else:
+            self.draw = int(derive(self._first_draw, "part", self.part).integers(1 << 62))
         return self.drawn(self.draw, self.rule_step)
 
     def drawn(self, draw: int, step: int) -> list[Card]:
@@ -233,6 +239,6 @@ class StepTrackingStream:
     parts: int = 1
 
     def batch(self, step: int) -> Batch:
-        """Give a batch, and note its step."""
-        self.network.step = step // self.parts
+        """Give a batch, and note its step and its place in it."""
+        self.network.step, self.network.part = divmod(step, self.parts)
         return self.stream.batch(step)

@@ -4,6 +4,7 @@ A rule is a part whose fields are its options. Bound to the hull of a space it g
 generator that the seed of the training and the step alone decide: a training that is resumed draws the same.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -23,6 +24,7 @@ from formwright.supernet.hull import Hull, ordered
 
 LENGTH = "length"  # what the number of entries of a list is called among the choices
 Draw = Callable[[Generator, int], list[Card]]  # the cards of a step, of which there is at least one
+_BY = "how designs are drawn: gene = every choice uniformly, depth included; design = uniformly among all designs"
 
 
 class SplitBatch(list[Card]):
@@ -93,15 +95,16 @@ class Uniform(Rule):
     """Train one design a step, each choice drawn uniformly (SPOS, Guo et al. 2020, Eq. 5 and section 3.1).
 
     The weights minimise the expected loss over designs a ~ U(A), W_A = argmin_W E_a [L(N(a, W(a)))], so that no design
-    is preferred before the search. AutoFormer trains its entangled weights by the same rule.
+    is preferred before the search. AutoFormer trains its entangled weights by the same rule. With `rows=apart` every
+    design sees rows of its own, as in ViT-ResNAS.
     """
 
     NAME: ClassVar[str] = "uniform"
     FOLLOWS_SHARE: ClassVar[bool] = False
     designs: int = option(1, "designs of a step", least=1)
-    by: Literal["gene", "design"] = option("gene", "draw uniformly each choice, depth too, or among all designs")
+    by: Literal["gene", "design"] = option("gene", _BY)
     rows: Literal["all", "apart"] = option(
-        "all", "which rows of a batch each design is shown: all, or a share of its own (ViT-ResNAS)"
+        "all", "rows of a batch that each design sees: all, or an equal share (apart)"
     )
 
     def bind(self, hull: Hull, steps: int, seed: int = 0) -> Draw:
@@ -120,7 +123,7 @@ class Sandwich(Rule):
     LARGEST_FIRST: ClassVar[bool] = True
     FOLLOWS_SHARE: ClassVar[bool] = False
     between: int = option(1, "random designs of a step, in addition to the largest and the smallest", least=0)
-    by: Literal["gene", "design"] = option("design", "draw uniformly among all designs, or each choice, depth too")
+    by: Literal["gene", "design"] = option("design", _BY)
 
     def bind(self, hull: Hull, steps: int, seed: int = 0) -> Draw:
         return lambda rng, step: [hull.largest, *_sampled(hull.space, rng, self.between, self.by), hull.smallest]
@@ -180,10 +183,11 @@ class ProgressiveShrinking(Rule):
         return [(float(end), phase) for end, (_, phase) in zip(ends, found, strict=True)]
 
     def bind(self, hull: Hull, steps: int, seed: int = 0) -> Draw:
-        phases = self.phases(hull.space)
+        # rounded, as the switch of a lesson and the ends of `Phases` are: all change at the same step
+        phases = [(round(end * steps), space) for end, space in self.phases(hull.space)]
 
         def draw(rng: Generator, step: int) -> list[Card]:
-            space = next((space for end, space in phases if step / steps < end), phases[-1][1])
+            space = next((space for end, space in phases if step < end), phases[-1][1])
             return _sampled(space, rng, 1 if space.root.count() == 1 else self.designs, "gene")
 
         return draw
@@ -236,10 +240,11 @@ class Phases(Rule):
     shares: tuple[float, ...] = option((0.5, 0.5), "the share of the steps that each rule has")
 
     def __post_init__(self) -> None:
-        if not self.rules or len(self.rules) != len(self.shares) or min(self.shares) <= 0:
+        proper = all(0 < share < math.inf for share in self.shares)
+        if not self.rules or len(self.rules) != len(self.shares) or not proper:
             raise IllegalInput(
-                f"phases need at least one rule, and a share above 0 for each; {len(self.rules)} rules and the shares "
-                f"{', '.join(map(str, self.shares)) or 'none'} were given"
+                f"phases need at least one rule, and a finite share above 0 for each; {len(self.rules)} rules and the "
+                f"shares {', '.join(map(str, self.shares)) or 'none'} were given"
             )
 
     @property

@@ -14,7 +14,7 @@ from formwright.tasks.rows import TaggedRows
 from formwright.tasks.splitting import divided
 from formwright.tasks.tables import Cells, WholeTable, format_of, read_whole_table, written_table
 from formwright.tasks.task import Task
-from formwright.tasks.text_files import Faults, read_lines
+from formwright.tasks.text_files import Faults, ending, read_lines
 
 ENDS = (".conll", ".bio", ".iob", ".iob2", ".conllu")
 OUTSIDE = "O"
@@ -51,7 +51,7 @@ def tag_task(path: Path | str, text: Sequence[str] = (), label: str = "", offici
     judged by the F1 of whole entities, others by the share of right tags.
     """
     if text:
-        raise IllegalInput(f"the column of {path} that holds words is known; leave out --text")
+        raise IllegalInput(f"{path} is a column file: its word column is fixed, so leave out --text")
     if label and not label.isdecimal():
         raise IllegalInput(f"the columns of {path} have no names; give --label the number of one, from 1")
     files = split_files(Path(path), lambda file: format_of(file) is None, ", ".join(ENDS))
@@ -125,7 +125,7 @@ def _blocks(file: Path, faults: Faults) -> Iterator[list[tuple[int, list[str]]]]
 
 
 def _is_conllu(file: Path) -> bool:
-    return Path(file.name.removesuffix(".gz")).suffix.lower() == _CONLLU
+    return ending(file) == _CONLLU
 
 
 def _word_column(file: Path) -> int:
@@ -148,7 +148,7 @@ def _rows(sentences: Sequence[Sentence], labels: Sequence[str], file: Path) -> T
 
 
 def _is_column_file(path: Path) -> bool:
-    return Path(path.name.removesuffix(".gz")).suffix.lower() in ENDS
+    return ending(path) in ENDS
 
 
 def unlabelled_words(texts: Sequence[tuple[str, ...]]) -> TaggedRows:

@@ -17,7 +17,7 @@ from formwright.tasks.own_files import NamedSplits, ReadFiles, split_files, trai
 from formwright.tasks.relations import has_relations
 from formwright.tasks.rows import PlainText, Splits, TranslationRows, View
 from formwright.tasks.task import Task
-from formwright.tasks.text_files import Faults, data_folder, find_file, read_lines, read_text
+from formwright.tasks.text_files import Faults, data_folder, ending, find_file, read_lines, read_text
 
 _MULTI30K = ("train", "val", "test_2016_flickr")
 _WIKITEXT = ("train", "valid", "test")
@@ -161,7 +161,7 @@ def _cut_by(texts: tuple[str, ...], shares: tuple[int, ...], file: Path) -> list
 
 
 def _is_text(path: Path) -> bool:
-    return Path(path.name.removesuffix(".gz")).suffix.lower() in _ENDS
+    return ending(path) in _ENDS
 
 
 # Python's reference

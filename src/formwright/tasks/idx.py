@@ -26,6 +26,7 @@ IDX_TASKS = {
 }  # published sets of IDX files: what they show, and their classes
 _IDX_NAMES = {"train": ("train",), "validation": ("validation", "val", "dev"), "test": ("t10k", "test")}
 _IDX = re.compile(r".*ubyte(\.gz)?", re.IGNORECASE)
+_PACKED = re.compile(r"\.gz\Z", re.IGNORECASE)
 _BYTES = 8  # the type of values in an IDX file, as its third byte
 
 
@@ -98,8 +99,8 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
     shape = tuple(int(size) for size in np.frombuffer(content[4:start], ">i4"))
     expected = math.prod(shape)
     if len(shape) != content[3] or min(shape, default=0) < 0 or len(content) - start != expected:
-        size = " x ".join(map(str, shape))
-        raise IllegalInput(f"{path} says it has {size} values, but has {len(content) - start:,}: fetch it again")
+        size, n = " x ".join(map(str, shape)), len(content) - start
+        raise IllegalInput(f"the header of {path} declares {size} values, but the file has {n:,}: download it again")
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
 
 
@@ -112,7 +113,7 @@ def _idx_files(folder: Path) -> list[tuple[str, Path, Path]]:
         pair: list[Any] = []
         for what in ("images", "labels"):
             files = [path for path in names if path.name.lower().startswith(stems) and what in path.name.lower()]
-            plain = {path.name.removesuffix(".gz"): path for path in reversed(files)}  # unpacked, if both are there
+            plain = {_PACKED.sub("", path.name): path for path in reversed(files)}  # unpacked, if both are there
             if len(plain) > 1:
                 raise IllegalInput(f"{folder} has {', '.join(plain)}; expected one file of {what} for {split}")
             pair += plain.values()

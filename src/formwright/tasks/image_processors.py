@@ -9,7 +9,8 @@ from formwright.arch.embeddings import PatchEmbedding
 from formwright.core.errors import IllegalInput
 from formwright.tasks.rows import Scale
 
-_BILINEAR, _BICUBIC = 2, 3  # Pillow's numbers of its filters
+_FILTERS = range(6)  # Pillow's numbers of them
+_BILINEAR, _BICUBIC = 2, 3
 _STOCK_CHANNELS = 3
 
 
@@ -64,10 +65,13 @@ def picture_settings(config: Mapping[str, Any], embedding: PatchEmbedding) -> di
         raise IllegalInput(f"pictures have {crop or resized} pixels a side, and the design reads {side}")
     if embedding.channels != _STOCK_CHANNELS and (not resize or resized != side):
         raise IllegalInput(f"crop_size other than size is not supported for {embedding.channels} channels")
+    resample = config.get("resample", usual.resample)
+    if resample not in _FILTERS:
+        raise IllegalInput(f"resample {resample} of the image processor is not one of Pillow's filters (0 to 5)")
     return {
         "scale": _scale(config, usual, embedding.channels),
         "squeeze": squeeze,
-        "resample": int(config.get("resample", usual.resample)),
+        "resample": int(resample),
         "resized": None if resized == side else resized,
         "resize": resize,
     }

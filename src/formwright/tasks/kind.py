@@ -32,89 +32,104 @@ Pairs = Mapping[str, tuple[Any, Any]]  # by metric: predictions and truth
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """All that one kind of data needs, from its rows to a model's predictions.
-
-    `reads` is what a design must read: the type of its embedding (`tokens`, `patches`, `frames`). `head` is the name of
-    a head in `formwright.arch.heads`; it has one output for each label of the task, or `outputs` of them.
-
-    From rows to scores:
-
-    - `examples(rows, tokeniser, length)` makes arrays: an object with a length, `labels` (or None), `lengths` of its
-      rows in tokens, and `uncut`, their lengths before truncation (None if nothing is ever truncated). `tokeniser` is
-      what `train_tokeniser(rows, size)` made of the training rows, or, for kinds without tokens, the `preprocessor`
-      that was fitted to them: it is written into the folder of a model and read back.
-      `check(rows, embedding)` says why an embedding cannot read the rows, if so, and `remark(rows, embedding)` what it
-      loses of them.
-    - `batch(examples, numbers)` makes the batch of some rows. `stream(prepared, order)` returns the batches of
-      training in a given order; by default those that `batch` makes.
-    - `loss(scores, batch)` is what training minimises, and `distillation_loss(answers, batch, temperature)` the
-      distance of a student's scores from its teacher's. `per_token` says that scores are (batch, tokens, ...).
-    - `judge(model, prepared, part)` returns predictions and truth by metric; `answer(scores)` the answers to a batch,
-      for kinds with one answer a row. `baseline(prepared, part)` describes the best answer that ignores the input and
-      returns its predictions; None if there is none.
-    - `predict(model, prepared, part, evaluation)` returns for each row a prediction and its probability (or None);
-      `evaluation` is what the model's folder records. `read(path, columns)` reads rows without answers from a file or
-      a folder, in a form of its own or as a table (columns of text, or of labels and series to leave out), and
-      `unlabelled(texts)` makes rows of them. `write(rows, names, form)` writes rows with their predictions; `form` is
-      the name of that other form, and `columns` name the text of a table if the model was trained on none.
-
-    From a user's files to a task: `own_task(path, text=, label=, official_dev=)` makes it; `suits(path)` says why a
-    path seems to be of this kind, empty if it does not; `short` is the name for `--task-kind`. `in_steps` says
-    that a row of a table may be one step of a row of the task: `own_task` then takes `series=` too, the column that
-    names the row of the task. `in_hub` says that the
-    columns of a dataset of the Hugging Face hub can be such rows: texts with labels. `metrics` are the usual
-    ones, of which the first decides; `binary_metrics` are added for two labels. `constant(train labels, names)`
-    describes the best constant answer and returns it. `classes` are labels with names that a model must tell apart;
-    such rows are divided class by class.
-
-    What its models can do: `pretrainable` by filling in masked tokens, `of_words` if they score every
-    token of the vocabulary, `in_files` if their ONNX and OpenVINO files can be judged. `augmentations` are the names
-    in `formwright.train.augment` of the changes that training may make to their inputs.
-    `cuts` says that long rows are truncated, or, with `windows`, read in several parts. `markers` are words in texts
-    that every tokeniser must read as tokens.
-    """
+    """All that one kind of data needs, from a user's files to a model's predictions. Most fields have a default."""
 
     name: str
-    about: str
-    head: HeadTask
-    metrics: tuple[str, ...]
-    batch: Callable[..., Any]
-    judge: Callable[..., Pairs]
-    baseline: Callable[..., tuple[str, Pairs] | None]
-    examples: Callable[..., Any] = _ENCODE
-    loss: Callable[..., Any] = _CLASSES
-    distillation_loss: Callable[..., Any] = _DISTILLED
-    short: str = ""
+    about: str  # in a few words, for `formwright list kinds`
+
+    # FILES: from what a user names to a task
+
+    short: str = ""  # the name for `--task-kind`
+    # `suits(path)` says why a path seems to be of this kind; empty if it does not
     suits: Callable[[Path], str] | None = None
+    # `own_task(path, text=, label=, official_dev=)` makes the task
     own_task: "Callable[..., Task] | None" = None
-    in_hub: bool = False
+    # whether a row of a table may be one step of a row of the task: `own_task` then takes `series=` too, the column
+    # that names the row of the task
     in_steps: bool = False
-    stream: Callable[..., Any] = _SHUFFLED
-    answer: Callable[[Any], Any] | None = None
-    predict: Callable[..., list[tuple[Any, Any]]] | None = None
-    unlabelled: Callable[[Sequence[Any]], Any] | None = None
-    read: Callable[[Path, Sequence[str]], WholeTable] = read_whole_table
-    write: Callable[[Sequence[Cells], Sequence[str], str], str] = written_table
-    form: str = ""
-    columns: tuple[str, ...] = ()
-    check: Callable[[Any, Any], str] | None = None
-    remark: Callable[[Any, Any], str] | None = None
-    constant: Callable[[NDArray[Any], Sequence[str]], tuple[str, Any]] | None = None
+    # whether the columns of a dataset of the Hugging Face hub can be such rows: texts with labels
+    in_hub: bool = False
+    # whether labels are names that a model must tell apart; such rows are divided class by class
+    classes: bool = False
+
+    # ROWS: from rows to batches
+
+    # `train_tokeniser(rows, size)` makes a tokeniser of the training rows
     train_tokeniser: Callable[[Any, int], Any] = _WORDPIECE
+    # for kinds without tokens, what is fitted to the training rows instead; it is written into the folder of a model
+    # and read back
     preprocessor: type[Preprocessor] | None = None
+    # words in texts that every tokeniser must read as tokens
     markers: tuple[str, ...] = ()
-    reads: str = "tokens"
-    outputs: int | None = None
-    multi_label: bool = False
-    binary_metrics: tuple[str, ...] = ()
-    per_token: bool = False
+    # `examples(rows, tokeniser or preprocessor, length)` makes arrays: an object with a length, `labels` (or None),
+    # `lengths` of its rows in tokens, and `uncut`, their lengths before truncation (None if nothing is ever truncated)
+    examples: Callable[..., Any] = _ENCODE
+    # whether long rows are truncated, or, with `windows`, read in several parts
     cuts: bool = True
     windows: bool = False
-    classes: bool = False
-    of_words: bool = False
-    pretrainable: bool = False
-    in_files: bool = False
+    # `batch(examples, numbers)` makes the batch of some rows
+    batch: Callable[..., Any]
+    # `stream(prepared, order)` returns the batches of training in a given order; by default those that `batch` makes
+    stream: Callable[..., Any] = _SHUFFLED
+    # names in `formwright.train.hyperparameters.AUGMENTATIONS` of the changes that training may make to the inputs
     augmentations: tuple[str, ...] = ()
+
+    # MODEL: which designs read the rows, and what they learn
+
+    # what a design must read: the type of its embedding (`tokens`, `patches`, `frames`)
+    reads: str = "tokens"
+    # `check(rows, embedding)` says why an embedding cannot read the rows, if so
+    check: Callable[[Any, Any], str] | None = None
+    # `remark(rows, embedding)` says what an embedding loses of the rows
+    remark: Callable[[Any, Any], str] | None = None
+    # the name of a head in `formwright.arch.heads`; it has `outputs` outputs, or one for each label of the task
+    head: HeadTask
+    outputs: int | None = None
+    multi_label: bool = False  # whether a row may have several labels, or none
+    # whether the model scores every token of the vocabulary
+    of_words: bool = False
+    # whether scores are (batch, tokens, ...)
+    per_token: bool = False
+    # `loss(scores, batch)` is what training minimises
+    loss: Callable[..., Any] = _CLASSES
+    # `distillation_loss(answers, batch, temperature)` is the distance of a student's scores from its teacher's
+    distillation_loss: Callable[..., Any] = _DISTILLED
+    # whether a model can be pretrained on such rows, by filling in masked tokens
+    pretrainable: bool = False
+
+    # SCORES: how well a model does
+
+    # the usual metrics, of which the first decides
+    metrics: tuple[str, ...]
+    # metrics that are added for two labels
+    binary_metrics: tuple[str, ...] = ()
+    # `judge(model, prepared, part)` returns predictions and truth by metric
+    judge: Callable[..., Pairs]
+    # `answer(scores)` returns the answers to a batch, for kinds with one answer a row
+    answer: Callable[[Any], Any] | None = None
+    # `baseline(prepared, part)` describes the best answer that ignores the input and returns its predictions; None if
+    # there is none
+    baseline: Callable[..., tuple[str, Pairs] | None]
+    # `constant(train labels, names)` describes the best constant answer and returns it
+    constant: Callable[[NDArray[Any], Sequence[str]], tuple[str, Any]] | None = None
+    # whether the ONNX and OpenVINO files of its models can be judged
+    in_files: bool = False
+
+    # PREDICTIONS: rows without answers
+
+    # `read(path, columns)` reads rows from a file or a folder, in a form of its own or as a table; `columns` are those
+    # of text, or of labels and series to leave out
+    read: Callable[[Path, Sequence[str]], WholeTable] = read_whole_table
+    # the columns of text of a table, if the model was trained on none
+    columns: tuple[str, ...] = ()
+    # `unlabelled(texts)` makes rows of what was read
+    unlabelled: Callable[[Sequence[Any]], Any] | None = None
+    # `predict(model, prepared, part, evaluation)` returns for each row a prediction and its probability (or None);
+    # `evaluation` is what the model's folder records
+    predict: Callable[..., list[tuple[Any, Any]]] | None = None
+    # `write(rows, names, form)` writes rows with their predictions, as a table or in the form of its own called `form`
+    write: Callable[[Sequence[Cells], Sequence[str], str], str] = written_table
+    form: str = ""
 
     @property
     def has_tokens(self) -> bool:

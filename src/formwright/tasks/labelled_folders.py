@@ -39,8 +39,6 @@ def has_labelled_files(folder: Path, endings: Sequence[str]) -> bool:
 def labelled_files(folder: Path, endings: Sequence[str]) -> LabelledFiles:
     """List the files of a folder by split and label; labels are the folders of the training files, by name."""
     splits = _split_folders(folder) or {"train": folder}
-    if "train" not in splits:
-        raise IllegalInput(f"no training files in {folder}: expected a folder called train next to {', '.join(splits)}")
     found = {split: _by_label(part, endings) for split, part in splits.items()}
     labels = tuple(label for label, files in found["train"].items() if files)
     if len(labels) < 2:

@@ -1,7 +1,7 @@
 """Relations between two marked words of a sentence: SemEval-2010 task 8, and a user's own files or tables like it."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from formwright.tasks.tables import format_of
 from formwright.tasks.task import Task
 from formwright.tasks.text_files import Faults, data_folder, find_file, read_lines
 from formwright.tasks.tokeniser import Tokeniser, train_wordpiece
-from formwright.tasks.user_tables import own_task
+from formwright.tasks.user_tables import OwnFiles, own_task
 
 MARKERS = ("<e1>", "</e1>", "<e2>", "</e2>")  # around the two words of a sentence
 SEMEVAL = "semeval2010_task8"
@@ -49,7 +49,11 @@ def relation_task(path: Path | str, text: tuple[str, ...] = (), label: str = "",
     file = training_file(Path(path))
     if file is not None and format_of(file) is not None:
         found = own_task(path, text, label, "sequence-classification", official_dev)
-        _check_markers(found.search_view().train)
+        source = found.splits
+        assert isinstance(source, OwnFiles)
+        for table in source.tables.values():
+            texts = (" ".join(row[: len(source.text)]) for row in table.rows)
+            _check_markers(table.where, zip(table.lines, texts, strict=True))
         return _with_metrics(found)
     if text or label:
         raise IllegalInput(f"{path} has no columns; leave out --text and --label")
@@ -89,13 +93,13 @@ def read_relations(files: Mapping[str, Path], official_dev: bool) -> NamedSplits
     rows = {}
     for split, found in read.items():
         faults = Faults(str(files[split]))
+        _check_markers(str(files[split]), ((line, text) for line, text, _ in found))
         for number, _, label in found:
             if label not in labels:
                 faults.add(number, f"relation {label!r} is not among those of training.{nearest_hint(label, labels)}")
         faults.end()
         texts, numbers = tuple((text,) for _, text, _ in found), tuple(labels.index(label) for *_, label in found)
         rows[split] = TextRows(texts, numbers, numbers=tuple(range(len(texts))), source=str(files[split]))
-        _check_markers(rows[split])
     return NamedSplits(labels, divided(rows, official_dev, by_class=True))
 
 
@@ -121,12 +125,13 @@ def _blocks(file: Path) -> Iterator[tuple[int, str, str]]:
     faults.end()
 
 
-def _check_markers(rows: TextRows) -> None:
-    faults = Faults(rows.source, "row")
-    for number, texts in zip(rows.numbers or range(len(rows)), rows.texts, strict=True):
-        absent = [marker for marker in MARKERS if " ".join(texts).count(marker) != 1]
+def _check_markers(where: str, sentences: Iterable[tuple[int, str]]) -> None:
+    """Raise if a sentence of a file, given with its line, does not have every marker once."""
+    faults = Faults(where)
+    for line, sentence in sentences:
+        absent = [marker for marker in MARKERS if sentence.count(marker) != 1]
         if absent:
-            faults.add(number, f"expected each of {', '.join(MARKERS)} once; look for {', '.join(absent)}")
+            faults.add(line, f"expected each of {', '.join(MARKERS)} once; look for {', '.join(absent)}")
     faults.end()
 
 

@@ -19,11 +19,12 @@ from formwright.tasks.rows import Splits
 from formwright.tasks.splitting import divided
 from formwright.tasks.tables import Table, WholeTable, column_names, missing, read_table, read_whole_table, written
 from formwright.tasks.task import Task
-from formwright.tasks.text_files import Faults, file_digests, read_lines, reading
+from formwright.tasks.text_files import Faults, ending, file_digests, read_lines, reading
 from formwright.tasks.user_tables import table_files
 
 _ENDS = (".ts", ".tsv", ".txt")  # of the archive, the first that is there
 _ARCHIVE = re.compile(r".+_(train|test)(\.ts|\.tsv|\.txt)(\.gz)?", re.IGNORECASE)
+_SEPARATOR = re.compile(r"[^\S\t]*[\t,][^\S\t]*|\s+")  # in a table of the archive; between two tabs is an empty cell
 
 Values = NDArray[np.float32]  # (steps, dimensions)
 
@@ -183,7 +184,7 @@ def _read_archive_table(path: Path) -> LabelledSeries:
     faults, found = Faults(str(path)), LabelledSeries([], [])
     for number, line in enumerate(read_lines(path, faults), start=1):
         if text := line.strip():
-            cells = re.split(r"[\t,]|\s+", text)
+            cells = _SEPARATOR.split(text)
             found.series.append(_numbers(_without_end(cells[1:]), number, faults)[:, None])
             found.names.append(_plain_label(cells[0]))
     faults.end()
@@ -265,7 +266,7 @@ def _is_number(text: str) -> bool:
 
 
 def _is_ts(path: Path) -> bool:
-    return path.name.removesuffix(".gz").endswith(".ts") and not path.is_dir()
+    return ending(path) == ".ts" and not path.is_dir()
 
 
 def _archive_files(folder: Path) -> tuple[tuple[str, Path], ...]:
@@ -280,7 +281,7 @@ def _archive_files(folder: Path) -> tuple[tuple[str, Path], ...]:
 
 
 def _preference(path: Path) -> int:
-    return _ENDS.index(Path(path.name.removesuffix(".gz")).suffix.lower())
+    return _ENDS.index(ending(path))
 
 
 def read_frames_files(path: Path, columns: Sequence[str] = ()) -> WholeTable:

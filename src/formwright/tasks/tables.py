@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from formwright.core.errors import IllegalInput, nearest_hint
-from formwright.tasks.text_files import Faults, json_kind, json_objects, read_lines
+from formwright.tasks.text_files import Faults, ending, json_kind, json_objects, read_lines
 
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
 _SEPARATORS = (",", ";", "\t", "|")  # of a CSV, the first that fits
@@ -37,7 +37,7 @@ class Table:
 
 def format_of(path: Path) -> str | None:
     """Return the format of a table by the end of its name, `.gz` aside; None where it is none of ours."""
-    return FORMATS.get(Path(path.name.removesuffix(".gz")).suffix.lower())
+    return FORMATS.get(ending(path))
 
 
 def read_table(
@@ -222,6 +222,6 @@ def written_table(rows: Sequence[Cells], names: Sequence[str], form: str) -> str
 def form_of(path: Path) -> str:
     """Return by the end of a file's name how to write it."""
     form = format_of(path)
-    if form is None or path.name.endswith(".gz"):
+    if form is None or path.suffix.lower() == ".gz":
         raise IllegalInput(f"cannot tell how to write {path}: expected a name that ends in {', '.join(FORMATS)}")
     return form

@@ -130,10 +130,16 @@ def _decoded(data: bytes, line: int, faults: Faults) -> str:
         faults.stop(line + len(before), f"{byte}, which is not UTF-8; save the file in UTF-8")
 
 
+def ending(path: Path) -> str:
+    """Return the end of a file's name in lower case, `.gz` aside: `.csv` of `ROWS.CSV.GZ`."""
+    return Path(path.name.lower().removesuffix(".gz")).suffix
+
+
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
     """Open a file, gzip where it ends in `.gz`."""
-    with reading(path), path.open("rb") as plain, gzip.open(plain) if path.suffix == ".gz" else plain as file:
+    packed = path.suffix.lower() == ".gz"
+    with reading(path), path.open("rb") as plain, gzip.open(plain) if packed else plain as file:
         yield file
 
 
@@ -174,7 +180,7 @@ Entry = tuple[int, dict[str, Any]]  # the line it starts on, and its values by k
 def json_objects(path: Path, faults: Faults) -> Iterator[Entry]:
     """Yield the objects of a file: of its array, where a `.json` file holds one, or of its lines."""
     is_array = False
-    if path.name.removesuffix(".gz").lower().endswith(".json"):
+    if ending(path) == ".json":
         with opened(path) as file:
             is_array = file.read(1 << 16).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
     found = _in_array(read_text(path), faults) if is_array else _in_lines(path, faults)

@@ -75,6 +75,12 @@ class OwnFiles:
         """Return all rows, read on the first call in a process."""
         return _found(self).splits
 
+    @property
+    def tables(self) -> dict[str, Table]:
+        """Read the columns of text, then those of labels, of each file."""
+        labels = label_columns(self.label)
+        return {split: read_table(file, (*self.text, *labels), lists=labels) for split, file in self.files}
+
 
 def own_task(
     path: Path | str, text: tuple[str, ...] = (), label: str = "", kind: str | None = None, official_dev: bool = False
@@ -103,10 +109,7 @@ def own_task(
 @remember
 def _found(source: OwnFiles) -> Found:
     check_unchanged(source.files, source.digest)
-    labels = label_columns(source.label)
-    columns = (*source.text, *labels)
-    tables = {split: read_table(file, columns, lists=labels) for split, file in source.files}
-    return find_rows(tables, source.kind, source.official_dev, labels)
+    return find_rows(source.tables, source.kind, source.official_dev, label_columns(source.label))
 
 
 def table_files(path: Path, labels: tuple[str, ...]) -> Files:

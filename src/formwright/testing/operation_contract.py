@@ -37,7 +37,7 @@ from formwright.nn.layer_modules import operation_module
 from formwright.nn.settings import Settings
 from formwright.nn.stack_context import Cache, StackContext
 from formwright.report.svg import draw_svg
-from formwright.space.zoo.elastic import ElasticPart, elastic_parts, resized
+from formwright.space.elastic_parts import ElasticPart, elastic_parts, resized
 from formwright.supernet.groups import axes_of, groups, stream_groups
 
 _MEMORY, _TOKENS, _WORDS = 12, 9, 50

@@ -1,7 +1,12 @@
-"""Small changes of training pictures, drawn again at every step: the same step always has the same ones."""
+"""Small changes of training inputs, drawn again at every step: the same step always has the same ones.
+
+The registry of changes is `formwright.train.hyperparameters.AUGMENTATIONS`.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import torch
 from numpy.random import Generator
@@ -9,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from formwright.core.rng import derive
+from formwright.train.hyperparameters import AUGMENTATIONS
 from formwright.train.streams import Batch, Stream
 
 _SHIFT = 8  # a picture moves by up to its side divided by this
@@ -16,7 +22,7 @@ _SHIFT = 8  # a picture moves by up to its side divided by this
 
 @dataclass(frozen=True)
 class Augmented:
-    """The batches of another stream with changed pictures; `names` are those of `CHANGES`."""
+    """The batches of another stream with changed inputs; `names` are those of `AUGMENTATIONS`."""
 
     stream: Stream
     seed: int
@@ -25,10 +31,14 @@ class Augmented:
     def batch(self, step: int) -> Batch:
         """Return the batch of a step."""
         batch, rng = self.stream.batch(step), derive(self.seed, "augment", step)
-        pictures = batch.inputs
-        for name in self.names:
-            pictures = CHANGES[name](pictures, rng)
-        return replace(batch, inputs=pictures)
+        inputs = batch.inputs
+        for change in self._changes:
+            inputs = change(inputs, rng)
+        return replace(batch, inputs=inputs)
+
+    @cached_property
+    def _changes(self) -> tuple[Callable[..., Any], ...]:
+        return tuple(AUGMENTATIONS.get(name) for name in self.names)
 
 
 def shift(pictures: Tensor, rng: Generator) -> Tensor:
@@ -46,6 +56,3 @@ def flip(pictures: Tensor, rng: Generator) -> Tensor:
     """Mirror each picture, left to right, with a probability of one half."""
     chosen = torch.from_numpy(rng.integers(0, 2, len(pictures)).astype(bool))
     return torch.where(chosen[:, None, None, None], pictures.flip(-1), pictures)
-
-
-CHANGES: dict[str, Callable[[Tensor, Generator], Tensor]] = {"shift": shift, "flip": flip}

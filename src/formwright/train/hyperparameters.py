@@ -1,13 +1,20 @@
 """Training hyperparameters: with the data and the card they determine the result."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from formwright.core.errors import IllegalInput, UnknownName
+from formwright.core.registry import Registry
 
 Decay = Literal["linear", "cosine", "none"]
-AUGMENTATIONS = ("shift", "flip")  # changes of training pictures, in `formwright.train.augment`
+_AUGMENT = "formwright.train.augment"
+# changes of the inputs of training: `change(inputs, rng)` returns other inputs, drawn from the generator it is given.
+# A `Kind` names those that suit its inputs
+AUGMENTATIONS: Registry[Callable[..., Any]] = Registry(
+    "augmentation", {"shift": f"{_AUGMENT}:shift", "flip": f"{_AUGMENT}:flip"}, "formwright.augmentations"
+)
 _MOST = 10**12  # beyond any real number of steps or rows
 # defaults: small designs trained from scratch gain nothing from dropout, and some hardly learn with it (the experiment
 # is in docs/training.md); pretrained weights use that of BERT
@@ -32,7 +39,7 @@ class Hyperparameters:
     """Hyperparameters of AdamW with warm-up, decay, gradient clipping and gradient accumulation.
 
     `steps` counts weight updates; each averages the gradients of `accumulate` batches. `warmup` is a share of the
-    steps. The default `beta2` is that of RoBERTa. `augment` names changes of training pictures, separated by commas.
+    steps. The default `beta2` is that of RoBERTa. `augment` names changes of training inputs, separated by commas.
     """
 
     steps: int
@@ -49,12 +56,12 @@ class Hyperparameters:
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """Return the names of the changes of training pictures."""
+        """Return the names of the changes of training inputs, which `AUGMENTATIONS` has."""
         return tuple(name.strip() for name in self.augment.split(",") if name.strip())
 
     def __post_init__(self) -> None:
-        if strange := [name for name in self.changes if name not in AUGMENTATIONS]:
-            raise UnknownName("change of pictures", strange[0], AUGMENTATIONS)
+        if strange := [name for name in self.changes if name not in AUGMENTATIONS.names()]:
+            raise UnknownName(AUGMENTATIONS.kind, strange[0], AUGMENTATIONS.names())
         least = {"steps": self.steps, "batch": self.batch, "accumulate": self.accumulate}
         for name, value in least.items():
             if value < 1:

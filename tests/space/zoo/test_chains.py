@@ -8,11 +8,11 @@ import pytest
 from formwright.arch.card import Card
 from formwright.arch.embeddings import PatchEmbedding, TokenEmbedding
 from formwright.arch.layers import Block, Stack
-from formwright.arch.ops import Attention, Identity
+from formwright.arch.ops import Attention, Identity, SeparableConvolution
 from formwright.core.errors import IllegalInput
 from formwright.cost import params
 from formwright.space.zoo import CARDS
-from formwright.space.zoo.chains import REAL, Chain, boundaries, chain_card, chains, scaled
+from formwright.space.zoo.chains import REAL, Chain, boundaries, candidate, chain_card, chains, kind_of, scaled
 from formwright.space.zoo.nas_bert import PUBLISHED
 
 
@@ -65,3 +65,18 @@ def test_the_card_of_a_chain_has_no_idle_layers() -> None:
 def test_what_cannot_teach_is_refused(card: Card, why: str) -> None:
     with pytest.raises(IllegalInput, match=why):
         scaled(card)
+
+
+@pytest.mark.parametrize(
+    ("operation", "kind", "layer"),
+    [
+        ("attention", "attention", Block(64, Attention(4, 16))),
+        ("attention-3", "attention", Block(64, Attention(3, 16))),
+        ("feed-forward", "feed-forward", Block(64, Identity(), (256,))),
+        ("feed-forward-128", "feed-forward", Block(64, Identity(), (128,))),
+        ("separable-5", "separable", Block(64, SeparableConvolution(5))),
+        ("identity", "identity", Block(64, Identity())),
+    ],
+)
+def test_operations_are_layers(operation: str, kind: str, layer: Block) -> None:
+    assert (kind_of(operation), candidate(operation, 64, 16)) == (kind, layer)

@@ -1,7 +1,7 @@
 import pytest
 
 from formwright.cost import macs
-from formwright.cost.conventions import vitas_flops
+from formwright.cost.authors_counters import vitas_flops
 from formwright.space.zoo import load_card
 
 

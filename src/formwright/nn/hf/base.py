@@ -21,7 +21,6 @@ from formwright.nn.task_model import TaskModel
 from formwright.nn.transformer import Output, Transformer
 
 _ENTRIES = ("tokens", "pixels", "features")  # what an embedding calls the part that reads the input
-_INPUTS = {"tokens": "input_ids", "patches": "pixel_values", "frames": "input_features"}  # by what a design reads
 _SHARED = {"transformer.decoder.embedding.tokens.weight": "transformer.encoder.embedding.tokens.weight"}
 _UNSUPPORTED = ("encoder_outputs", "head_mask", "inputs_embeds", "output_attentions", "past_key_values", "position_ids")
 
@@ -40,7 +39,7 @@ class FormwrightPreTrainedModel(PreTrainedModel):
         # not `config.design`: transformers may hold the configuration's code in a second copy, with classes of its own
         card = Card.from_json(config.card)
         self._tied_weights_keys = _SHARED if card.share_embedding else None
-        self.main_input_name = _INPUTS[card.stacks[0].embedding.TYPE]
+        self.main_input_name = card.stacks[0].embedding.INPUT
         if self.task is None:
             self.transformer = Transformer(card, config.settings)
         else:

@@ -22,7 +22,7 @@ def small_bert(tokens: TokenEmbedding, layers: int, attention: Attention, feed_f
 
 
 @dataclass(frozen=True)
-class Grid:
+class SizeGrid:
     """The sizes of a pair of spaces; `heads` counts those of the second space, `qkv` is what they have together."""
 
     layers: range
@@ -66,8 +66,8 @@ class Grid:
         return small_bert(tokens, design.layers, free, design.feed_forward)
 
 
-_PUBLISHED = Grid(range(1, 9), range(128, 769, 16), range(128, 3073, 32), 64, 12, range(180, 769, 12), VOCABULARY)
-_SMALL = Grid(range(1, 5), range(32, 129, 16), range(64, 513, 32), 16, 4, range(16, 65, 8), 1_000, 128)
+_PUBLISHED = SizeGrid(range(1, 9), range(128, 769, 16), range(128, 3073, 32), 64, 12, range(180, 769, 12), VOCABULARY)
+_SMALL = SizeGrid(range(1, 5), range(32, 129, 16), range(64, 513, 32), 16, 4, range(16, 65, 8), 1_000, 128)
 AUTOTINYBERT, KD = _PUBLISHED.spaces("")
 NANO, KD_NANO = _SMALL.spaces("-nano")
 

@@ -3,44 +3,13 @@
 The published multipliers of width are 0.25, 0.5, 0.75 and 1, those of depth 0.5, 0.75 and 1: twelve designs.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
-
-from formwright.arch.card import Card
-from formwright.arch.layers import Stack
-from formwright.core.errors import IllegalInput
-from formwright.space import Choice, Fields, Record, Space
+from formwright.space.multiples import multiples
 from formwright.space.zoo.bert import BASE
-from formwright.space.zoo.elastic import resized, scored_parts, stacks_of, with_stacks
 
-WIDTHS, DEPTHS = (0.25, 0.5, 0.75, 1.0), (0.5, 0.75, 1.0)
-
-
-def multiples(
-    card: Card, widths: Sequence[float] = WIDTHS, depths: Sequence[float] = DEPTHS, name: str = "multiples"
-) -> Space:
-    """Make the space of a design's versions of uniform shares.
-
-    A multiplier of `widths` is the share of heads and channels that every layer keeps, one of `depths` the share of the
-    layers of each stack, which are spread evenly: of n layers the i-th of k is layer floor(i n / k). Every layer keeps
-    a head and a channel at least, and every stack a layer.
-    """
-    if not widths or not depths or any(not 0 < share <= 1 for share in (*widths, *depths)):
-        raise IllegalInput(f"multipliers lie above 0 and are at most 1, not {list(widths)} and {list(depths)}")
-
-    def build(design: Fields) -> Card:
-        return with_stacks(card, {key: _cut(one, design.width, design.depth) for key, one in stacks_of(card).items()})
-
-    root = Record.of(width=Choice(tuple(widths)), depth=Choice(tuple(depths)))
-    return Space(name, root, build, "uniform shares of heads, channels and layers (DynaBERT, Hou et al. 2020)")
-
-
-def _cut(stack: Stack, width: float, depth: float) -> Stack:
-    number = len(stack.layers)
-    kept = max(1, round(depth * number))
-    layers = [stack.layers[place * number // kept] for place in range(kept)]
-    sizes = [{part.name: max(1, round(width * part.most)) for part in scored_parts(layer)} for layer in layers]
-    return replace(stack, layers=tuple(resized(layer, own) for layer, own in zip(layers, sizes, strict=True)))
-
-
-DYNABERT = multiples(BASE, name="dynabert")
+DYNABERT = multiples(
+    BASE,
+    widths=(0.25, 0.5, 0.75, 1.0),
+    depths=(0.5, 0.75, 1.0),
+    name="dynabert",
+    about="uniform shares of heads, channels and layers (DynaBERT, Hou et al. 2020)",
+)

@@ -2,8 +2,8 @@
 
 from formwright.arch.card import Card
 from formwright.space.design import Fields
+from formwright.space.elastic import elastic
 from formwright.space.zoo.bert import BASE
-from formwright.space.zoo.elastic import elastic
 
 _FULL = elastic(BASE, heads=range(1, 13), feed_forward=range(1, 3073), name="eftnas-s1")
 

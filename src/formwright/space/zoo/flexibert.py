@@ -20,7 +20,7 @@ from formwright.space import Case, Choice, Fields, Record, Repeat, Space, Switch
 
 @remembers
 @dataclass(frozen=True)
-class Sizes:
+class FlexibertSizes:
     """Hold what is the same at every level: widths to choose from, the tokens, and whether idle parts are counted.
 
     `types` counts the sentences that the embedding tells apart.
@@ -34,11 +34,11 @@ class Sizes:
     types: int = 1
 
 
-PUBLISHED = Sizes(widths=(128, 256), feed_forward=(512, 1024), vocabulary=50_265, length=514, idle=True)
-SMALL = Sizes(widths=(32, 64), feed_forward=(64, 128), vocabulary=1_000, length=128, idle=False, types=2)
+PUBLISHED = FlexibertSizes(widths=(128, 256), feed_forward=(512, 1024), vocabulary=50_265, length=514, idle=True)
+SMALL = FlexibertSizes(widths=(32, 64), feed_forward=(64, 128), vocabulary=1_000, length=128, idle=False, types=2)
 
 
-def flexibert(name: str, detail: str, sizes: Sizes, *, tied: int = 1, free_stacks: bool = False) -> Space:
+def flexibert(name: str, detail: str, sizes: FlexibertSizes, *, tied: int = 1, free_stacks: bool = False) -> Space:
     """Make a FlexiBERT space: `tied` layers share a choice; `free_stacks` frees each feed-forward layer's width."""
     width = Choice(sizes.feed_forward)
     layer = Record.of(
@@ -57,13 +57,13 @@ def flexibert(name: str, detail: str, sizes: Sizes, *, tied: int = 1, free_stack
 
 
 @lru_cache(maxsize=1 << 12)
-def _block(layer: Fields, sizes: Sizes) -> Block:
+def _block(layer: Fields, sizes: FlexibertSizes) -> Block:
     stack = layer.feed_forward
     widths = stack if isinstance(stack, tuple) else (stack.width,) * stack.depth
     return Block(layer.hidden, _mixer(layer.operation, layer.heads, layer.hidden // layer.heads, sizes), widths)
 
 
-def _mixer(operation: Case, heads: int, head_width: int, sizes: Sizes) -> Mixer:
+def _mixer(operation: Case, heads: int, head_width: int, sizes: FlexibertSizes) -> Mixer:
     rows = 2 * sizes.length - 1
     match operation.tag:
         case "sa":
@@ -74,14 +74,14 @@ def _mixer(operation: Case, heads: int, head_width: int, sizes: Sizes) -> Mixer:
             return DynamicConvolution(operation.value, heads, head_width, Relative(rows))
 
 
-def _card(blocks: tuple[Block, ...], sizes: Sizes) -> Card:
+def _card(blocks: tuple[Block, ...], sizes: FlexibertSizes) -> Card:
     embedding = _embedding(blocks[0].width, sizes)
     idle = sizes.length * embedding.width + sum(map(_idle, blocks)) if sizes.idle else 0
     return Card(encoder=Stack(embedding, blocks), idle=idle)
 
 
 @cache
-def _embedding(width: int, sizes: Sizes) -> TokenEmbedding:
+def _embedding(width: int, sizes: FlexibertSizes) -> TokenEmbedding:
     return TokenEmbedding(sizes.vocabulary, width, positions="relative", length=sizes.length, types=sizes.types)
 
 

@@ -16,7 +16,7 @@ from formwright.space.zoo.translation import VOCABULARY
 
 
 @dataclass(frozen=True)
-class Sizes:
+class HatSizes:
     """What the designs of a space may have; `inner` is the width of queries, keys and values of every layer."""
 
     inner: int
@@ -48,8 +48,8 @@ class Sizes:
         return model(encoder, decoder, self.vocabulary)
 
 
-PUBLISHED = Sizes(512, (640, 512), (8, 4), (3072, 2048, 1024), 6, (6, 5, 4, 3, 2, 1), VOCABULARY)
-SMALL = Sizes(128, (128, 96, 64), (4, 2), (256, 192, 128), 3, (3, 2, 1), 4_000)
+PUBLISHED = HatSizes(512, (640, 512), (8, 4), (3072, 2048, 1024), 6, (6, 5, 4, 3, 2, 1), VOCABULARY)
+SMALL = HatSizes(128, (128, 96, 64), (4, 2), (256, 192, 128), 3, (3, 2, 1), 4_000)
 
 
 @cache

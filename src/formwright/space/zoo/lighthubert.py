@@ -20,7 +20,7 @@ _GROUPS, _KERNEL = 16, 128  # of the convolution that tells positions
 
 
 @dataclass(frozen=True)
-class Frames:
+class FrameSizes:
     """What all designs of a size share: their frames, the width of a head, and whether idle parts are counted."""
 
     features: int = 512
@@ -45,14 +45,14 @@ def _space(
     heads: tuple[int, ...],
     ratios: tuple[float, ...],
     depths: tuple[int, ...],
-    frames: Frames | None = None,
+    frames: FrameSizes | None = None,
 ) -> Space:
     layer = Record.of(heads=Choice(heads), ratio=Choice(ratios))
     root = Record.of(width=Choice(widths), layers=Repeat(layer, depths))
     about = f"speech encoders of {size} size (LightHuBERT, Wang et al. 2022)"
-    return Space(f"lighthubert-{size}", root, (frames or Frames()).card, about)
+    return Space(f"lighthubert-{size}", root, (frames or FrameSizes()).card, about)
 
 
 SMALL = _space("small", (256, 384, 512), (4, 6, 8), (3.0, 3.5, 4.0), (10, 11, 12))
 BASE = _space("base", (512, 640, 768), (8, 10, 12), (3.5, 4.0), (12,))
-NANO = _space("nano", (32, 48, 64), (1, 2, 4), (1.0, 2.0, 4.0), (2, 3, 4), Frames(40, 128, 16, published=False))
+NANO = _space("nano", (32, 48, 64), (1, 2, 4), (1.0, 2.0, 4.0), (2, 3, 4), FrameSizes(40, 128, 16, published=False))

@@ -19,7 +19,7 @@ from formwright.space import Choice, Fields, Record, Repeat, Space
 
 
 @dataclass(frozen=True)
-class Sizes:
+class SuperShaperSizes:
     """What all designs of a space share, and the widths that a layer may have."""
 
     widths: tuple[int, ...]
@@ -44,10 +44,10 @@ class Sizes:
         return Space(name, root, card, f"{what} with free widths per layer (SuperShaper, Ganesan et al. 2021)")
 
 
-PUBLISHED = Sizes(
+PUBLISHED = SuperShaperSizes(
     (120, 240, 360, 480, 540, 600, 768), 12, 12, 3_072, TokenEmbedding(28_996, 768, types=2), published=True
 )
-SMALL = Sizes((24, 48, 72, 96), 4, 4, 192, TokenEmbedding(1_000, 96, types=2, length=128))
+SMALL = SuperShaperSizes((24, 48, 72, 96), 4, 4, 192, TokenEmbedding(1_000, 96, types=2, length=128))
 SUPERSHAPER, NANO = PUBLISHED.space("supershaper", "BERT-base"), SMALL.space("supershaper-nano", "a small BERT")
 
 M37 = PUBLISHED.model([120] * 8 + [240] * 4)

@@ -1,127 +1,37 @@
 """The elastic space: every smaller version of a given design, layer by layer.
 
 This is the space of a super-network whose heads, channels, kernels and hidden sizes are slices of one model's weights.
-What may be smaller in an operation follows from its declaration: the fields in `ELASTIC`, and the axes that they count.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from formwright.arch.card import Card
-from formwright.arch.layers import Block, Layer, Stack
-from formwright.arch.ops import Identity, Operation
-from formwright.arch.tensors import Cut, Factor
+from formwright.arch.layers import Block, Stack
 from formwright.core.codec import Natural, Positive, read, write
 from formwright.core.errors import Fault, IllegalDesign, IllegalInput, nearest_hint
-from formwright.space import Choice, Fields, Record, Repeat, Space
-from formwright.space.zoo.bert import BASE
+from formwright.space.combinators import Choice, Record
+from formwright.space.design import Fields
+from formwright.space.elastic_parts import (
+    OPTIONS,
+    ElasticPart,
+    LayerSizes,
+    elastic_parts,
+    layers_of,
+    resized,
+    scored_parts,
+    shares_hidden,
+    stacks_of,
+    with_layers,
+    with_stacks,
+)
+from formwright.space.repeat import Repeat
+from formwright.space.space import Space
 
 Sizes = Sequence[int] | Sequence[Sequence[int]]  # to choose from: once for all layers, or one list per layer
 ByStack = Sizes | Mapping[str, Sizes]  # for all stacks alike, or by "encoder" and "decoder"
 Lists = tuple[tuple[Natural, ...], ...]  # the sizes of each layer, from the input up, the encoder's first
-LayerSizes = tuple[tuple[int, ...], ...]  # of the scored parts of each layer, the encoder's layers first
-
-
-class ElasticPart(NamedTuple):
-    """A size of a layer that may be smaller: its name in designs, the option that lists its choices, and its ends.
-
-    `part` and `group` name the declared tensors that it cuts, `cut` says how, and `field` is the operation's field of
-    this size. A `least` of 0 means that the part may be left out.
-    """
-
-    name: str
-    option: str
-    part: str
-    group: str
-    most: int
-    least: int = 0
-    field: str = ""
-    cut: Cut = "leading"
-
-
-OPTIONS = ("heads", "kernels", "cross", "feed_forward")  # sizes with an option of their own
-# Those of operations: by part and field the name in designs, the option, and the least size. Other fields are called by
-# both ("mixer_experts"), so that none can take the name of another size of the layer.
-_NAMED = {
-    ("mixer", "heads"): ("heads", "heads", 0),
-    ("mixer", "kernel"): ("kernel", "kernels", 1),
-    ("cross", "heads"): ("cross", "cross", 0),
-}
-
-
-@lru_cache(maxsize=1 << 12)
-def elastic_parts(layer: Layer) -> tuple[ElasticPart, ...]:
-    """List what can be smaller in a layer; a cell has nothing."""
-    if not isinstance(layer, Block):
-        return ()
-    found = [one for part, operation in layer.operations for one in _sizes(part, operation, layer.width)]
-    several = len(layer.feed_forward) > 1
-    for index, width in enumerate(layer.feed_forward):
-        name = f"feed_forward_{index + 1}" if several else "feed_forward"
-        found.append(ElasticPart(name, "feed_forward", "feed_forward", f"channels {index}", width, int(several)))
-    return tuple(found)
-
-
-def _sizes(part: str, operation: Operation, width: int) -> Iterator[ElasticPart]:
-    """List the sizes of an operation that may be smaller; of `whole` things no smaller number has a meaning."""
-    if not operation.ELASTIC:
-        return
-    stream, memory = Factor(width), Factor(1)  # how wide they are does not matter here
-    declared = operation.tensors(stream, stream, memory)
-    groups = {factor.group: factor for tensor in declared for axis in tensor.axes for factor in axis}
-    for field, group in operation.ELASTIC.items():
-        size, factor = getattr(operation, field), groups.get(group)
-        if factor is None or factor.size != size:
-            counted = "no tensor has" if factor is None else f"counts {factor.size}"
-            raise IllegalInput(
-                f"the operation {operation.TYPE} declares in ELASTIC that {field} ({size}) is the size of the group "
-                f"{group!r}, which {counted}"
-            )
-        if factor.cut != "whole":
-            name, option, least = _NAMED.get((part, field), (f"{part}_{field}", f"{part}_{field}", 1))
-            yield ElasticPart(name, option, part, group, size, least, field, factor.cut)
-
-
-def scored_parts(layer: Layer) -> tuple[ElasticPart, ...]:
-    """List what can be smaller in a layer by leaving members out: heads and channels, and not the ends of kernels."""
-    return tuple(one for one in elastic_parts(layer) if one.cut == "leading")
-
-
-def layers_of(card: Card) -> tuple[Layer, ...]:
-    """Give the layers of a design, the encoder's first."""
-    return tuple(layer for stack in card.stacks for layer in stack.layers)
-
-
-def resized(layer: Layer, sizes: Mapping[str, int]) -> Layer:
-    """Cut a layer to sizes by the names of its parts; parts that are not named stay as they are."""
-    if not isinstance(layer, Block):
-        return layer
-    parts = elastic_parts(layer)
-    changes: dict[str, Any] = {}
-    for part, operation in layer.operations:
-        fields = {one.field: sizes[one.name] for one in parts if one.part == part and one.name in sizes}
-        if fields:
-            left_out = Identity() if part == "mixer" else None
-            changes[part] = replace(operation, **fields) if all(fields.values()) else left_out
-    widths = [sizes.get(one.name, one.most) for one in parts if one.part == "feed_forward"]
-    return replace(layer, **changes, feed_forward=tuple(filter(None, widths)))
-
-
-def stacks_of(card: Card) -> dict[str, Stack]:
-    """Give the stacks of a design by their names, the encoder first."""
-    return {key: one for key, one in (("encoder", card.encoder), ("decoder", card.decoder)) if one is not None}
-
-
-def with_stacks(card: Card, stacks: Mapping[str, Stack]) -> Card:
-    """Give a design with other stacks."""
-    return replace(card, encoder=stacks.get("encoder"), decoder=stacks.get("decoder"))
-
-
-def shares_hidden(card: Card) -> bool:
-    """Tell whether encoder and decoder have one hidden size: the width of the token table that they share."""
-    return card.share_embedding and all(table.factorised is None for table in card.token_tables)
 
 
 def elastic(
@@ -185,18 +95,6 @@ def _cut(stack: Stack, design: Fields, own: Fields) -> Stack:
     else:
         layers = tuple(resized(layer, sizes) for layer, sizes in zip(layers, chosen, strict=False))
     return with_layers(stack, layers, own.get("hidden", design.get("hidden")))
-
-
-def with_layers(stack: Stack, layers: tuple[Layer, ...], hidden: int | None = None) -> Stack:
-    """Give a stack with other layers, and of another hidden size if one is given."""
-    embedding = stack.embedding
-    if hidden is not None:
-        embedding, layers = replace(embedding, width=hidden), tuple(replace(layer, width=hidden) for layer in layers)
-    if embedding.positions == "relative" and not any(
-        one.relative_axes for layer in layers for _, one in layer.operations
-    ):
-        embedding = replace(embedding, positions="none")  # the layers that had the tables are left out
-    return replace(stack, embedding=embedding, layers=layers)
 
 
 def _of(option: Any, key: str) -> Any:
@@ -279,13 +177,10 @@ def _checked(key: str, index: int, one: ElasticPart, options: Sequence[int]) -> 
 def _hidden(key: str, sizes: Sequence[int], stack: Stack) -> tuple[int, ...]:
     most = stack.embedding.width
     if sizes and any(not isinstance(layer, Block) or layer.width != most for layer in stack.layers):
-        raise IllegalInput(f"hidden sizes need an {key} whose layers are all as wide as its embedding, and no cells")
+        raise IllegalInput(f"hidden sizes need all layers of the {key} to be blocks as wide as its embedding")
     if any(type(size) is not int or not 1 <= size <= most for size in sizes):
         raise IllegalInput(f"hidden must be whole numbers between 1 and the {key}'s {most}, not {list(sizes)}")
     return tuple(sizes)
-
-
-BERT_BASE = elastic(BASE, heads=(4, 6, 8, 10, 12), feed_forward=(768, 1344, 1920, 2496, 3072))
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,4 @@
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -7,29 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.random import default_rng
-from tests.nn.cases import MIXERS
-from tests.supernet.experts import Experts, Lobes
+from tests.supernet.experts import Experts
 
 from formwright.arch.card import Card
 from formwright.arch.embeddings import Embedding, FrameEmbedding, PatchEmbedding, TokenEmbedding
 from formwright.arch.layers import Block, Stack
-from formwright.arch.ops import (
-    Attention,
-    CrossAttention,
-    DynamicConvolution,
-    Identity,
-    Operation,
-    Relative,
-    SeparableConvolution,
-    Transform,
-)
-from formwright.arch.tensors import Tensor
+from formwright.arch.ops import Attention, DynamicConvolution, Identity, Relative, SeparableConvolution, Transform
 from formwright.core.errors import IllegalDesign, IllegalInput
 from formwright.cost import params
-from formwright.nn.cuts import cuts
 from formwright.space import Fields
+from formwright.space.elastic import ElasticChoices, FurtherSizes, elastic
 from formwright.space.zoo import load_card, load_space
-from formwright.space.zoo.elastic import ElasticChoices, FurtherSizes, elastic, elastic_parts, resized
 from formwright.supernet.automatic import sub_network
 
 BERT = load_card("bert-mini")  # 4 layers, 4 heads, feed-forward 1024
@@ -267,48 +254,6 @@ def test_kernels_stacked_maps_and_parts_that_stay_whole() -> None:
         elastic(KERNELS, feed_forward=(32,), depths=(1, 2))
 
 
-@pytest.mark.parametrize("mixer", [*MIXERS.values(), Experts(4, 3), Lobes(4, 3)], ids=repr)
-def test_whatever_is_offered_reads_all_its_weights_from_the_whole(mixer: Operation) -> None:
-    block = Block(WIDTH, mixer, (CHANNELS,))
-    for part in elastic_parts(block):
-        size = part.most - (2 if part.cut == "centred" else 1)
-        if size < 1:
-            continue
-        whole, wanted = (dict(_named(one)) for one in (block, resized(block, {part.name: size})))
-        assert wanted.keys() == whole.keys()
-        assert cuts(whole, wanted, {name: name for name in wanted}).keys() == wanted.keys()
-        assert sum(one.size for one in wanted.values()) < sum(one.size for one in whole.values())
-
-
-def _named(block: Block) -> Iterator[tuple[str, Tensor]]:
-    return ((one.name, one) for one in block.tensors(WIDTH))
-
-
-def test_what_an_operation_offers_is_what_it_declares() -> None:
-    def offered(mixer: Operation, cross: Operation | None = None) -> list[tuple[str, str, str, str]]:
-        parts = elastic_parts(Block(WIDTH, mixer, cross=cross))
-        return [(part.name, part.option, part.part, part.group) for part in parts]
-
-    heads = ("heads", "heads", "mixer", "heads")
-    assert offered(Attention(2, 4)) == [heads]
-    assert offered(DynamicConvolution(5, 2, 4)) == [heads]
-    assert offered(SeparableConvolution(5)) == [("kernel", "kernels", "mixer", "kernel")]
-    assert offered(Experts(4, 3)) == [("mixer_experts", "mixer_experts", "mixer", "members")]
-    assert offered(Lobes(4, 3)) == offered(Transform("dft")) == offered(Identity()) == []
-    assert offered(Attention(2, 4), CrossAttention(2, 4)) == [heads, ("cross", "cross", "cross", "heads")]
-
-
-@pytest.mark.parametrize("elastic_fields", [{"experts": "heads"}, {"channels": "members"}])
-def test_a_group_that_a_field_does_not_size_is_refused(
-    elastic_fields: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Experts, "ELASTIC", elastic_fields)
-    (field, group) = next(iter(elastic_fields.items()))
-    with pytest.raises(IllegalInput) as caught:
-        elastic_parts(Block(WIDTH, Experts(7, 5)))
-    assert all(fact in str(caught.value) for fact in ("experts", field, repr(group)))
-
-
 def test_any_group_of_an_operation_can_be_chosen_by_its_name() -> None:
     blocks = tuple(Block(WIDTH, mixer, (CHANNELS,)) for mixer in (Experts(4, 3), Attention(HEADS, 4)))
     card = Card(encoder=Stack(TokenEmbedding(50, WIDTH), blocks))
@@ -332,7 +277,7 @@ def test_a_cell_stays_as_it_is() -> None:
     card = load_card("evolved-transformer-base")
     space = elastic(card, name="whole")
     assert space.card(next(space.enumerate())) == card
-    with pytest.raises(IllegalInput, match="no cells"):
+    with pytest.raises(IllegalInput, match="layers of the encoder to be blocks as wide"):
         elastic(card, hidden=(64,))
 
 
@@ -394,7 +339,7 @@ def test_hidden_sizes() -> None:
     layers = (Block(32, Attention(4, 8), (64,)), Block(16, Attention(4, 8), (64,)))
     card = Card(Stack(TokenEmbedding(100, 32), layers))
     assert elastic(card, (4,), (64,)).count() == 1
-    with pytest.raises(IllegalInput, match="all as wide as its embedding"):
+    with pytest.raises(IllegalInput, match="layers of the encoder to be blocks as wide as its embedding"):
         elastic(card, (4,), (64,), hidden=(16,))
     assert HIDDEN.space.card(HIDDEN.design(((4, 64), (4, 16)))).output_width == 16
     assert HIDDEN.space.card(HIDDEN.design(((4, 64), (4, 16)), 8)).output_width == 8
