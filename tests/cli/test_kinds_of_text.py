@@ -84,6 +84,13 @@ def test_a_model_is_trained_judged_again_and_predicts(run: Run, trained: Trained
     CHECKS[kind](run, folder, tmp_path)
 
 
+def test_pieces_of_texts_are_as_short_again_as_the_scores_say(run: Run, tmp_path: Path) -> None:
+    options = ("--task", "pydoc/causal", "--rows", 60, *QUICK, "--steps", 2, "--out", tmp_path / "out")
+    run("train", card_file(tmp_path, DECODER), *options).printed("perplexity")
+    found = run("evaluate", tmp_path / "out" / "model", "--json").data
+    assert (found["repeats"], found["length"]) == (True, 16)  # the design reads 32 tokens
+
+
 def _check_tags(run: Run, folder: Path, tmp_path: Path) -> None:
     done = run("predict", folder, column_file(tmp_path)).out
     assert done.splitlines()[:5] == ["0\tO", "my\tO", "house\tO", "is\tO", "red\tB-colour"]

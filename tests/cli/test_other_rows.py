@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -245,3 +247,35 @@ def test_a_stock_model_is_compressed_on_a_folder_of_pictures(run: Run, tmp_path:
     before, after = (macs(from_hf(one).card, 1) for one in (model, small))
     assert after <= 0.5 * before
     assert {row["prediction"] for row in predictions(run, small, data)} <= {"cat", "dog"}
+
+
+PLAIN = """
+import json, sys
+sys.modules["formwright"] = None  # importing it would fail
+import numpy as np
+from transformers import pipeline
+folder, file = sys.argv[1:]
+hear = pipeline("audio-classification", folder, trust_remote_code=True)
+with np.load(file) as sounds:
+    print(json.dumps([hear(sounds[name])[0] for name in sounds.files]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_a_pipeline_of_transformers_alone_hears_the_same(run: Run, tmp_path: Path) -> None:
+    from formwright.tasks.recordings import read_wav
+
+    data = write_recordings(tmp_path / "data", 20)
+    model = trained(run, tmp_path, "frames", "--task", data)
+    found = [row for name in ("low", "high") for row in predictions(run, model, data / name)[:2]]
+    files = [file for name in ("low", "high") for file in sorted((data / name).iterdir())[:2]]
+    np.savez(tmp_path / "sounds.npz", allow_pickle=False, **{file.stem: read_wav(file)[0] for file in files})
+    command = [sys.executable, "-c", PLAIN, str(model), str(tmp_path / "sounds.npz")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    heard = json.loads(done.stdout)
+    assert [one["label"] for one in heard] == [row["prediction"] for row in found]
+    expected = [float(row["probability"]) for row in found]
+    assert [one["score"] for one in heard] == pytest.approx(expected, abs=1e-4)

@@ -6,9 +6,11 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.cli.conftest import Run
 from tests.cli.training import VISION, card_file, on_table, table
+from tests.tasks.test_idx import write_idx
 
 from formwright.arch.heads import HeadSpec
 from formwright.nn.build import build
@@ -111,6 +113,22 @@ def test_evaluate_finds_its_task_and_repeats_the_score(
     assert found["repeats"] is True
     assert found["metrics"] == pytest.approx(found["recorded"], abs=1e-12)
     assert found["length"] == 16
+
+
+def test_evaluate_from_elsewhere_says_how_to_name_the_file(
+    run: Run, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run("evaluate", model_of(trained)).refused("mine.csv", "--task PATH")
+
+
+def test_pictures_of_another_size_are_refused_with_both_sizes(run: Run, tmp_path: Path) -> None:
+    model = save_pretrained_folder(build(VISION, head=HeadSpec("sequence-classification", 10)), tmp_path / "images")
+    file = tmp_path / "test-images-idx3-ubyte"
+    write_idx(file, np.zeros((3, 4, 4), np.uint8))
+    run("predict", model, file).refused("4 pixels", "1 and 8")
+    write_idx(file, np.zeros((3, 8, 8), np.uint8))
+    assert len(run("predict", model, file, "--json").data["rows"]) == 3
 
 
 def test_evaluate_says_that_other_rows_are_no_repetition(run: Run, trained: Path, tmp_path: Path) -> None:

@@ -1,15 +1,27 @@
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.supernet.experts import Experts
 
 from formwright.arch.card import Card
 from formwright.arch.embeddings import TokenEmbedding
 from formwright.arch.layers import Block, Branch, Cell, Junction, Stack
-from formwright.arch.ops import Attention, Convolution, CrossAttention, Identity
+from formwright.arch.ops import (
+    Attention,
+    Convolution,
+    CrossAttention,
+    Identity,
+    LightweightConvolution,
+    Operation,
+    SeparableConvolution,
+    Transform,
+)
 from formwright.core.errors import IllegalInput
 from formwright.cost.latency_tables import LatencyTable, OperationTimes, PartTimes
 
@@ -46,10 +58,52 @@ def test_the_parts_are_added_up(card: Card, expected: float) -> None:
 
 
 def test_what_lies_between_two_widths_is_interpolated() -> None:
-    assert TIMES.of_heads(3) == 0.5
-    assert TIMES.of_heads(1) == 0.125
-    assert TIMES.of_channels(40) == 0.3125
+    assert TIMES.of_part("heads", 3) == 0.5
+    assert TIMES.of_part("heads", 1) == 0.125
+    assert TIMES.of_part("feed_forward", 40) == 0.3125
     assert TABLE(encoder((3, 40))) == 1.0 + 0.5 + 0.3125
+
+
+@dataclass(frozen=True)
+class Both(Experts):
+    """Experts of which the number of members and their channels may be smaller."""
+
+    ELASTIC: ClassVar[Mapping[str, str]] = {"experts": "members", "channels": "channels of a member"}
+
+
+FURTHER = PartTimes.of_parts(
+    {
+        "feed_forward": {0: 0.0, 64: 1.0},
+        "kernel": {0: 0.0, 1: 2.0, 5: 4.0},
+        "mixer_experts": {0: 0.0, 1: 2.0, 4: 8.0},
+        "mixer_channels": {0: 0.0, 1: 6.0, 3: 8.0},
+    },
+    rest=1.0,
+)
+
+
+@pytest.mark.parametrize(
+    ("mixer", "expected"),
+    [
+        (LightweightConvolution(3, 4), 3.0),
+        (SeparableConvolution(5), 4.0),
+        (Experts(2, 3), 4.0),
+        (Both(4, 3), 8.0),
+        (Both(4, 1), 6.0),
+        (Both(1, 1), 2.0 * 6 / 8),
+        (Identity(), 0.0),
+    ],
+    ids=["lightweight", "separable", "experts", "both whole", "one smaller", "both smaller", "left out"],
+)
+def test_parts_are_known_by_what_operations_declare(mixer: Operation, expected: float) -> None:
+    card = Card(encoder=Stack(_TABLE, (Block(16, mixer, (64,)), Block(16, Identity(), (32,)))))
+    assert LatencyTable({16: FURTHER})(card) == pytest.approx(1.0 + expected + 1.0 + 0.5)
+
+
+def test_a_part_that_took_no_time_takes_none_when_it_is_smaller() -> None:
+    nothing = {0: 0.0, 1: 0.0, 4: 0.0}
+    table = LatencyTable({16: PartTimes.of_parts({"mixer_experts": nothing, "mixer_channels": nothing}, 1.0)})
+    assert table(Card(encoder=Stack(_TABLE, (Block(16, Both(2, 1)),)))) == 1.0
 
 
 def translator(encoder_layers: int, *decoder: tuple[int, int, int], hidden: int = 16) -> Card:
@@ -96,8 +150,10 @@ times = st.floats(0, 1e3, allow_nan=False)
 
 parts = st.dictionaries(st.integers(0, 4096), times, min_size=1, max_size=6)
 
+further = st.dictionaries(st.sampled_from(["kernel", "mixer_experts", "feed_forward_2"]), parts, max_size=2)
+
 by_hidden = st.dictionaries(
-    st.integers(1, 2048), st.builds(PartTimes, times, parts, parts, parts), min_size=1, max_size=3
+    st.integers(1, 2048), st.builds(PartTimes, times, parts, parts, parts, further=further), min_size=1, max_size=3
 )
 
 of_encoders = st.dictionaries(
@@ -120,14 +176,14 @@ def test_a_table_survives_json(table: LatencyTable) -> None:
 def test_where_the_measured_times_rise_a_wider_part_never_takes_less(rising: list[float], asked: list[int]) -> None:
     widths = [round(100 * index / (len(rising) - 1)) for index in range(len(rising))]
     found = PartTimes(0.0, dict(zip(widths, sorted(rising), strict=True)), {0: 0.0})
-    answers = [found.of_heads(width) for width in sorted(asked)]
+    answers = [found.of_part("heads", width) for width in sorted(asked)]
     assert all(later >= earlier - 1e-9 for earlier, later in pairwise(answers))
 
 
 def test_the_order_of_the_file_does_not_matter() -> None:
     turned = PartTimes(1.0, dict(reversed(TIMES.heads.items())), dict(reversed(TIMES.channels.items())))
-    assert turned.of_heads(3) == TIMES.of_heads(3)
-    assert turned.of_channels(20) == TIMES.of_channels(20)
+    assert turned.of_part("heads", 3) == TIMES.of_part("heads", 3)
+    assert turned.of_part("feed_forward", 20) == TIMES.of_part("feed_forward", 20)
 
 
 @pytest.mark.parametrize(
@@ -137,6 +193,9 @@ def test_the_order_of_the_file_does_not_matter() -> None:
         (encoder((4, 65)), "widths from 0 to 64, not 65"),
         (encoder((4, 64), hidden=12), "hidden size 16, 8, not 12"),
         (Card(encoder=Stack(_TABLE, (_CELL,))), "ordinary layers, not cells"),
+        (Card(encoder=Stack(_TABLE, (Block(16, SeparableConvolution(5), (64,)),))), "none of kernel"),
+        (Card(encoder=Stack(_TABLE, (Block(16, Attention(4, 4), (64, 64)),))), "none of feed_forward_1"),
+        (Card(encoder=Stack(_TABLE, (Block(16, Transform("dft"), (64,)),))), "transform"),
         (Card(decoder=Stack(_TABLE, (Block(16, Attention(4, 4), (64,)),), causal=True)), "encoder .* decoder"),
     ],
 )
@@ -180,6 +239,9 @@ ONE = TABLE.to_json()["by_hidden"]["16"]
         stored(channels={"0": None}),
         stored(channels={"0": float("inf")}),
         stored(more=1),
+        stored(further=[]),
+        stored(further={"kernel": {}}),
+        stored(further={"kernel": {"1": float("nan")}}),
     ],
     ids=str,
 )

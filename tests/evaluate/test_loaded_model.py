@@ -9,7 +9,7 @@ import pytest
 import torch
 from tests.pipeline.compressions import BERT, tokeniser
 
-from formwright.arch.heads import HeadSpec, Task
+from formwright.arch.heads import HeadSpec
 from formwright.core.errors import IllegalInput
 from formwright.evaluate.loaded_model import load_model, predict
 from formwright.nn.build import build
@@ -22,7 +22,7 @@ from formwright.tasks.span_windows import answers_with_probability, encode_spans
 CONTEXT = "my house is red and my car is blue today"
 
 
-def folder_of(path: Path, task: Task, labels: int = 2, names: tuple[str, ...] = ()) -> Path:
+def folder_of(path: Path, task: str, labels: int = 2, names: tuple[str, ...] = ()) -> Path:
     model = build(BERT, head=HeadSpec(task, labels), seed=1)
     return save_pretrained_folder(model, path / "model", tokenizer=tokeniser().tokenizer, labels=names)
 

@@ -3,6 +3,7 @@
 The parts of an encoder are told apart by measuring whole encoders, whatever noise there is.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -15,15 +16,25 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from tests.supernet.experts import Experts
 from tests.supernet.lessons import MENU
 
 from formwright.arch.card import Card
 from formwright.arch.embeddings import TokenEmbedding
-from formwright.arch.layers import Block, Stack
-from formwright.arch.ops import Attention, CrossAttention, Identity
+from formwright.arch.layers import Block, Branch, Cell, Junction, Layer, Stack
+from formwright.arch.ops import (
+    Attention,
+    CrossAttention,
+    DynamicConvolution,
+    Identity,
+    LightweightConvolution,
+    SeparableConvolution,
+    Transform,
+)
 from formwright.core.errors import IllegalInput, MissingExtra
 from formwright.core.rng import derive
 from formwright.cost import COSTS, LATENCY, params
+from formwright.cost.latency_tables import LatencyTable
 from formwright.nn import latency as measured_by
 from formwright.nn.deploy import Runtime
 from formwright.nn.latency import (
@@ -38,6 +49,7 @@ from formwright.nn.latency import (
 from formwright.nn.measurement import Latency, TimingSettings
 from formwright.pipeline.limits import Limits
 from formwright.space.elastic import elastic
+from formwright.space.elastic_parts import elastic_parts, resized
 from formwright.space.zoo.chains import REAL, candidate, chain_card, chains
 from formwright.supernet.automatic import sub_network
 from formwright.testing.toy_problem import small
@@ -224,13 +236,98 @@ def _layer(heads: int, channels: int) -> Block:
     return Block(WIDTH, Attention(heads, 4) if heads else Identity(), (channels,) if channels else ())
 
 
+def _encoder(*layers: Layer) -> Card:
+    return Card(encoder=Stack(TokenEmbedding(50, WIDTH, length=16), layers))
+
+
 @pytest.mark.parametrize(
-    "layers", [((4, 64), (2, 64)), ((4, 64), (4, 32)), ((0, 64), (0, 64)), ((4, 0), (4, 0)), ((4, 64), (0, 64))]
+    "layers",
+    [
+        (_layer(4, 64), _layer(2, 64)),
+        (_layer(4, 64), _layer(4, 32)),
+        (_layer(4, 64), _layer(0, 64)),
+        (_layer(4, 64), Block(WIDTH, DynamicConvolution(3, 4, 4), (64,))),
+    ],
 )
-def test_layers_that_are_not_alike_are_refused(layers: tuple[tuple[int, int], ...]) -> None:
-    card = Card(encoder=Stack(TokenEmbedding(50, WIDTH, length=16), tuple(_layer(*widths) for widths in layers)))
-    with pytest.raises(IllegalInput, match=r"heads and channels.*targets in MACs or parameters"):
-        measured_table(card, measured=true_time)
+def test_layers_that_differ_are_refused(layers: tuple[Layer, ...]) -> None:
+    with pytest.raises(IllegalInput, match=r"differ.*targets in MACs or parameters"):
+        measured_table(_encoder(*layers), measured=true_time)
+
+
+@pytest.mark.parametrize(
+    ("layer", "told"),
+    [
+        (Block(WIDTH, Transform("dft"), (64,)), "transform"),
+        (Cell(WIDTH, (Junction(Branch(0, Attention(2, 8), WIDTH), Branch(0, Identity(), WIDTH)),)), "cell"),
+        (_layer(0, 0), "identity"),
+    ],
+    ids=["transform", "cell", "nothing"],
+)
+def test_layers_without_measured_parts_are_refused_with_their_name(layer: Layer, told: str) -> None:
+    with pytest.raises(IllegalInput, match=f"{told}.*no measured parts.*targets in MACs or parameters") as refused:
+        measured_table(_encoder(layer, layer), measured=true_time)
+    assert "differ" not in str(refused.value)
+
+
+WHOLE_LAYERS: dict[str, Block] = {
+    "dynamic": Block(WIDTH, DynamicConvolution(3, 4, 4), (64,)),
+    "lightweight": Block(WIDTH, LightweightConvolution(9, 4), (64,)),
+    "an even kernel": Block(WIDTH, SeparableConvolution(6), (64,)),
+    "two maps": Block(WIDTH, Attention(4, 4), (64, 32)),
+    "no heads": Block(WIDTH, Identity(), (64,)),
+    "no channels": Block(WIDTH, Attention(4, 4)),
+    "experts": Block(WIDTH, Experts(5, 4), (64,)),
+}
+
+
+def time_of_sizes(card: Card) -> float:
+    """Give the time of a machine on which an operation takes what its sizes say, and something for being there."""
+    total = REST
+    for layer in card.encoder.layers:
+        by_operation: dict[str, float] = {}
+        for one in elastic_parts(layer):
+            by_operation[one.part] = by_operation.get(one.part, 0.5) * (0.25 + one.most)
+        total += sum(by_operation.values())
+    return total
+
+
+@pytest.mark.parametrize("name", WHOLE_LAYERS)
+def test_any_operation_with_sizes_that_may_be_smaller_is_added_up(name: str) -> None:
+    layer = WHOLE_LAYERS[name]
+    table = measured_table(_encoder(layer, layer), measured=time_of_sizes)
+    for one in elastic_parts(layer):
+        step = 2 if one.cut == "centred" else 1
+        smallest = max(one.least, round(one.most / 6), 1)  # which is measured; below it lies a layer without the part
+        for size in range(one.most, smallest - 1, -step):
+            card = _encoder(layer, resized(layer, {one.name: size}))
+            assert table(card) == pytest.approx(time_of_sizes(card), abs=1e-9), one.name
+    together = resized(layer, {one.name: one.most - 2 for one in elastic_parts(layer)})
+    assert table(_encoder(together, together)) == pytest.approx(time_of_sizes(_encoder(together, together)), abs=1e-9)
+    assert LatencyTable.from_json(json.loads(json.dumps(table.to_json()))) == table
+
+
+def test_a_smaller_kernel_may_take_longer() -> None:
+    """As kernels of one token do in torch: that must not be counted for larger ones."""
+    layer = WHOLE_LAYERS["lightweight"]
+
+    def slow_at_1(card: Card) -> float:
+        kernels = [
+            layer.mixer.kernel for layer in card.encoder.layers if isinstance(layer.mixer, LightweightConvolution)
+        ]
+        return REST + sum(3.0 if kernel == 1 else 1.0 for kernel in kernels)
+
+    table = measured_table(_encoder(layer, layer), measured=slow_at_1)
+    for kernel in (1, 3, 9):
+        card = _encoder(resized(layer, {"kernel": kernel}), layer)
+        assert table(card) == pytest.approx(slow_at_1(card))
+
+
+def test_a_layer_without_an_operation_takes_its_time_away() -> None:
+    layer = WHOLE_LAYERS["lightweight"]
+    table, bare = measured_table(_encoder(layer, layer), measured=time_of_sizes), replace(layer, mixer=Identity())
+    assert table(_encoder(bare, layer)) == pytest.approx(time_of_sizes(_encoder(bare, layer)), abs=1e-9)
+    with pytest.raises(IllegalInput, match="experts"):
+        table(_encoder(replace(layer, mixer=Experts(5, 4))))
 
 
 def _stack(heads: int, channels: int, layers: int, width: int, cross: int = 0, *, causal: bool = False) -> Stack:

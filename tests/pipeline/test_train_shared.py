@@ -523,6 +523,25 @@ def test_a_search_of_designs_that_no_trained_weights_hold_is_refused_before_they
         runner.prepare(PipelineRun(Pipeline(one, search), tmp_path / "accepted"))
 
 
+def test_designs_are_looked_for_in_the_weights_unless_their_space_was_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[Card]()
+    monkeypatch.setattr(SharedWeights, "holds", lambda self, card: bool(asked.append(card)) or len(asked) > 1)
+    shared, nano = stage(steps=1), load_space("autoformer-nano")
+    made(Pipeline(shared), tmp_path)
+    designs = [nano.card(nano.sample(derive(turn), "gene")) for turn in range(3)]
+    some = Space("some", Choice((1, 2, 3)), lambda number: designs[number - 1])
+    for space, looked_at in ((nano, []), ("autoformer-nano", []), (some, designs)):
+        search = Search(space, DIGITS, (), (), searcher("random"), SharedSubnetworks(shared), QUICK, Stop(trials=1))
+        run = PipelineRun(Pipeline(shared, search), tmp_path)
+        runner.prepare(run)
+        one = run.pipeline.of_kind(Search)[0]
+        one.bound_searcher(run.stage(one)).ask(History(), derive(0))
+        assert len(asked) == (2 if looked_at else 0)
+        assert set(asked) <= set(looked_at)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_search_judges_designs_in_groups_where_that_is_asked_for(tmp_path: Path) -> None:

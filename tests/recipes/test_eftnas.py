@@ -71,9 +71,9 @@ def of_ours(folder: Path, card: Card, spec: HeadSpec) -> Path:
 
 
 _TABLE, _BELOW = TokenEmbedding(80, 16, length=32), Block(16, Attention(4, 4), (64,), norm="pre")
-_DECODER = Card(decoder=Stack(_TABLE, (_BELOW,) * 2, causal=True))
+DECODER = Card(decoder=Stack(_TABLE, (_BELOW,) * 2, causal=True))
 _ABOVE = Block(16, Attention(4, 4), (64,), norm="pre", cross=CrossAttention(2, 8))
-_TRANSLATOR = Card(Stack(_TABLE, (_BELOW,)), Stack(_TABLE, (_ABOVE,) * 2, causal=True), share_embedding=True)
+TRANSLATOR = Card(Stack(_TABLE, (_BELOW,)), Stack(_TABLE, (_ABOVE,) * 2, causal=True), share_embedding=True)
 
 
 @pytest.mark.slow
@@ -81,8 +81,8 @@ _TRANSLATOR = Card(Stack(_TABLE, (_BELOW,)), Stack(_TABLE, (_ABOVE,) * 2, causal
 def test_models_of_every_family_are_compressed(task: str, tmp_path: Path) -> None:
     models = {
         "digits": lambda: of_transformers(tmp_path / "model"),
-        "pydoc/causal": lambda: of_ours(tmp_path / "model", _DECODER, HeadSpec("causal-lm")),
-        "translation": lambda: of_ours(tmp_path / "model", _TRANSLATOR, HeadSpec("seq2seq-lm")),
+        "pydoc/causal": lambda: of_ours(tmp_path / "model", DECODER, HeadSpec("causal-lm")),
+        "translation": lambda: of_ours(tmp_path / "model", TRANSLATOR, HeadSpec("seq2seq-lm")),
     }
     choice = TaskChoice(task, rows=60)
     run = begun(compression(tmp_path, task=choice, model=models[task](), hidden=(8,)), tmp_path / "out")
@@ -99,8 +99,8 @@ def test_models_of_every_family_are_compressed(task: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("task", "card", "spec", "least"),
     [
-        ("pydoc/causal", _DECODER, HeadSpec("causal-lm"), ((1, 16),) * 2),
-        ("translation", _TRANSLATOR, HeadSpec("seq2seq-lm"), ((4, 64),) + ((1, 1, 16),) * 2),
+        ("pydoc/causal", DECODER, HeadSpec("causal-lm"), ((1, 16),) * 2),
+        ("translation", TRANSLATOR, HeadSpec("seq2seq-lm"), ((4, 64),) + ((1, 1, 16),) * 2),
     ],
     ids=["decoder", "encoder-decoder"],
 )

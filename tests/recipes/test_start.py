@@ -79,6 +79,23 @@ def test_a_stock_encoder_starts_a_super_network(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_model_of_fewer_tokens_starts_the_first_rows_of_the_table(tmp_path: Path) -> None:
+    space = load_space("autotinybert-nano")
+    smaller = find_hull(space).smallest
+    words = replace(smaller.encoder.embedding, vocabulary=900)
+    known = replace(smaller, encoder=replace(smaller.encoder, embedding=words))
+    found, _ = super_network("autotinybert", SENTENCES, tmp_path / "a", space=Space("a", Record.of(), lambda _: known))
+    shared, _ = super_network("autotinybert", SENTENCES, tmp_path / "b", start=str(tmp_path / "a" / "super-network"))
+    own, its = (dict(one.model.transformer.encoder.embedding.named_parameters()) for one in (shared, found))
+    taken = its["tokens.weight"]
+    assert own["tokens.weight"].shape[0] == 1_000 > len(taken) == 900
+    assert torch.allclose(own["tokens.weight"][:900, : taken.shape[1]], taken, atol=1e-6)
+    table = its["positions.table"]
+    assert torch.allclose(own["positions.table"][:, : table.shape[1]], table, atol=1e-6)
+    assert shared.prepared.tokeniser.digest == found.prepared.tokeniser.digest
+
+
+@pytest.mark.slow
 def test_a_stock_vision_transformer_starts_a_super_network(tmp_path: Path) -> None:
     known = from_hf(of_transformers(tmp_path / "vit"))
     found, told = super_network("autoformer", DIGITS, tmp_path / "run", start=str(tmp_path / "vit"))

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.tasks.encode import Ragged, encode_rows, frame, padding_share, plan_batches
 from formwright.tasks.pretrained_tokeniser import read_tokeniser
-from formwright.tasks.rows import PlainText, TextRows, TranslationRows
+from formwright.tasks.rows import PlainText, TaggedRows, TextRows, TranslationRows
+from formwright.tasks.text_kinds import SEQUENCE_CLASSIFICATION
 from formwright.tasks.tokeniser import CLASS, SEPARATOR, train_wordpiece
 
 ROWS = TextRows((("one two", "three"), ("four", "five six seven")), (0, 1))
@@ -50,6 +52,12 @@ def test_what_cannot_be_encoded_is_refused() -> None:
         encode_rows(ROWS, TOKENISER, 7)
     with pytest.raises(IllegalInput, match="not 3 of them"):
         encode_rows(TextRows((("one", "two", "three"),), (0,)), TOKENISER, 8)
+
+
+def test_rows_of_another_package_need_examples_of_their_own() -> None:
+    kind = replace(SEQUENCE_CLASSIFICATION, name="acme-lines")
+    with pytest.raises(IllegalInput, match=r"TaggedRows.*examples"):
+        kind.examples(TaggedRows((("one",),), ((0,),)), TOKENISER, 16)
 
 
 def test_ragged_rows_are_padded_on_the_right() -> None:

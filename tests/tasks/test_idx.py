@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from formwright.arch.embeddings import PatchEmbedding
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.tasks import load_task
 from formwright.tasks.idx import read_idx
+from formwright.tasks.pictures import PictureReader, read_picture_files, unlabelled_pictures
+from formwright.tasks.rows import ImageRows
 from formwright.tasks.task import _made, contents
 
 
@@ -149,3 +152,39 @@ def test_pictures_of_one_label_are_refused(tmp_path: Path) -> None:
 def test_a_published_set_keeps_its_classes_where_few_of_them_are_seen(tmp_path: Path) -> None:
     write_pictures(tmp_path, "train", 60)
     assert len(load_task("fashion-mnist", tmp_path).labels) == 10
+
+
+@pytest.mark.parametrize("end", ["", ".gz"])
+def test_pictures_without_labels_are_those_of_a_file_or_the_test_pictures_of_a_folder(tmp_path: Path, end: str) -> None:
+    train, _ = write_pictures(tmp_path, "train", 60, end)
+    test, _ = write_pictures(tmp_path, "t10k", 12, end)
+    for path, pixels in ((tmp_path, test), (tmp_path / f"train-images-idx3-ubyte{end}", train)):
+        table = read_picture_files(path)
+        rows = unlabelled_pictures(table.texts)
+        assert isinstance(rows, ImageRows)
+        assert (rows.pixels[:, 0] == pixels).all()
+        assert [row["picture"] for row in table.rows] == list(range(len(pixels)))
+
+
+def test_of_a_folder_one_file_of_pictures_must_be_meant(tmp_path: Path) -> None:
+    pixels, _ = write_pictures(tmp_path, "train", 60)
+    assert len(read_picture_files(tmp_path).rows) == len(pixels)  # the only ones
+    write_pictures(tmp_path, "validation", 6)
+    with pytest.raises(IllegalInput, match=r"train-images.*validation-images"):
+        read_picture_files(tmp_path)
+    with pytest.raises(IllegalInput, match=r"labels.*\(60,\)"):
+        read_picture_files(tmp_path / "train-labels-idx1-ubyte")
+    write_idx(tmp_path / "test-images-idx3-ubyte", pixels[:0])
+    with pytest.raises(IllegalInput, match="no pictures"):
+        read_picture_files(tmp_path)
+
+
+def test_pictures_of_another_size_than_the_training_pictures_are_refused(tmp_path: Path) -> None:
+    write_pictures(tmp_path, "train", 60)
+    larger = derive(0, "larger").integers(256, size=(6, 8, 8), dtype=np.uint8)
+    write_idx(tmp_path / "validation-images-idx3-ubyte", larger)
+    write_idx(tmp_path / "validation-labels-idx1-ubyte", np.arange(6, dtype=np.uint8) % 3)
+    view = load_task(str(tmp_path)).search_view()
+    reader = PictureReader.fit(view.train, PatchEmbedding(4, 2, 16, channels=1))
+    with pytest.raises(IllegalInput, match=r"validation-images.*8, 8.*4, 4"):
+        reader.examples(view.validation)

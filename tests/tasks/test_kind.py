@@ -13,6 +13,7 @@ from tests.train.cases import EVERY_KIND
 
 from formwright.arch.card import Card
 from formwright.core.errors import UnknownName
+from formwright.tasks import image_kinds
 from formwright.tasks.image_kinds import IMAGE_CLASSIFICATION
 from formwright.tasks.kind import KINDS
 from formwright.tasks.preprocessor import Preprocessor
@@ -115,6 +116,15 @@ def divided(rows: ImageRows, reader: Brightness, _: int) -> ImageRows:
 
 
 FOREIGN = replace(IMAGE_CLASSIFICATION, name="acme-pictures", examples=divided, preprocessor=Brightness)
+
+
+def test_the_contract_finds_augmentations_that_nobody_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Kit(_Kind):
+        name = "image-classification"
+
+    monkeypatch.setattr(image_kinds, "IMAGE_CLASSIFICATION", replace(IMAGE_CLASSIFICATION, augmentations=("blur",)))
+    with pytest.raises(AssertionError, match="augmentations"):
+        Kit().test_it_is_known_by_its_name_and_all_its_functions_exist()
 
 
 class TestKindOfAnotherPackage(_Kind):

@@ -17,7 +17,7 @@ from formwright.tasks import load_task
 from formwright.tasks.frame_kinds import FRAME_CLASSIFICATION, features_reason
 from formwright.tasks.frames import FrameReader, FrameRows
 from formwright.tasks.kind import KINDS
-from formwright.tasks.series import read_long_table, read_ts, read_wide_table
+from formwright.tasks.series import read_frames_files, read_long_table, read_ts, read_wide_table
 from formwright.tasks.task import _made, first_rows
 
 TS = """#comment
@@ -282,3 +282,15 @@ def test_splits_of_other_dimensions_are_refused(tmp_path: Path) -> None:
     (tmp_path / "Two_TEST.ts").write_text(TS.partition("1,2,3")[0] + "1,2:up\n2,3:down\n")
     with pytest.raises(IllegalInput, match="numbers a step"):
         load_task(str(tmp_path))
+
+
+def test_of_a_folder_of_the_archive_the_test_series_are_read_without_labels(tmp_path: Path) -> None:
+    with pytest.raises(IllegalInput, match=r"\.wav.*TEST"):
+        read_frames_files(tmp_path)
+    (tmp_path / "X_TRAIN.ts").write_text(TS)
+    with pytest.raises(IllegalInput, match=r"X_TRAIN\.ts"):
+        read_frames_files(tmp_path)
+    (tmp_path / "X_TEST.ts").write_text(TS.replace("1,2,3:4,5,6", "9,2,3:4,5,6"))
+    found = read_frames_files(tmp_path)
+    assert [row["series"] for row in found.rows] == [0, 1]
+    assert [(series[0].tolist(), rate) for series, rate in found.texts] == [([9, 4], 0), ([1.5, 0], 0)]

@@ -10,7 +10,7 @@ from tests.supernet.experts import Experts, experts_installed
 
 from formwright.arch import ops
 from formwright.arch.discover import all_operations
-from formwright.arch.tensors import Factor
+from formwright.arch.tensors import Factor, Product
 from formwright.nn.cuts import Piece
 from formwright.nn.operations.attention import join_heads
 from formwright.testing.operation_contract import OperationContract
@@ -117,6 +117,10 @@ def running_sum_of_experts(self: Any, x: torch.Tensor, context: Any) -> torch.Te
     return found
 
 
+def dearer_when_smaller(self: Any, width: int, output: int, tokens: int, memory: Any) -> Iterator[Product]:
+    yield Product("map", (tokens, width, 12 // self.experts))
+
+
 class BareTransform(OperationContract):
     """A transform of any width."""
 
@@ -186,6 +190,10 @@ PLANTED: dict[str, tuple[type[OperationContract], str, dict[str, Any]]] = {
     ),
     "a group has a fixed order": (
         TestExperts, ANY_ORDER, {"tests.supernet.experts.ExpertsModule.forward": running_sum_of_experts},
+    ),
+    "fewer members take longer": (
+        TestExperts, "test_its_elastic_parts_are_measured_and_added_up",
+        {"tests.supernet.experts.Experts.products": dearer_when_smaller},
     ),
     "another place is read": (
         TestSeparableConvolution, "test_a_smaller_design_reads_its_weights_out_of_a_larger_one",

@@ -1,27 +1,26 @@
-"""Task heads: what stands on the vectors of a design, and the tensors that it adds."""
+"""Task heads: what stands on the vectors of a design, and the tensors that it adds.
+
+A package adds a head by an entry point in the group `formwright.heads`: a `Head`, which names the module that runs it.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 from formwright.arch.card import Card
 from formwright.arch.embeddings import TokenEmbedding
 from formwright.arch.tensors import POOLED, STREAM, Factor, Tensor, linear, norm
-from formwright.core.errors import IllegalInput
-
-Task = Literal[
-    "sequence-classification", "token-classification", "span-extraction", "masked-lm", "causal-lm", "seq2seq-lm"
-]
+from formwright.core.errors import IllegalInput, UnknownName
+from formwright.core.registry import Registry
 
 
 @dataclass(frozen=True)
 class HeadSpec:
-    """The task of a head and its number of labels; one label of a sequence is a regression.
+    """The task of a head, which is its name, and its number of labels; one label of a sequence is a regression.
 
     With `multi_label` a sequence may have several of its labels, or none: those whose sigmoid is above 0.5.
     """
 
-    task: Task
+    task: str
     labels: int = 2
     multi_label: bool = False
 
@@ -33,37 +32,42 @@ class HeadSpec:
     @property
     def output_names(self) -> tuple[str, ...]:
         """Return the names of its outputs in files of other runtimes, as in Hugging Face."""
-        return _HEADS[self.task].output_names
+        return find_head(self.task).output_names
 
     @property
     def has_names(self) -> bool:
         """Return whether its labels have names."""
-        return _HEADS[self.task].has_names
+        return find_head(self.task).has_names
 
     @property
     def writes(self) -> bool:
         """Return whether it writes text, one token after another."""
-        return _HEADS[self.task].writes
+        return find_head(self.task).writes
 
     @property
     def continues(self) -> bool:
         """Return whether what it writes continues what it reads, which is then padded on the left."""
-        return self.writes and "decoder" in _HEADS[self.task].families
+        return self.writes and "decoder" in find_head(self.task).families
 
     @property
     def pools(self) -> bool:
         """Return whether it reads the vector of the pooler, where a design has one."""
-        return _HEADS[self.task].pools
+        return find_head(self.task).pools
 
     @property
     def plain_text(self) -> bool:
         """Return whether it learns from text without labels, as in pretraining, which is divided and never cut."""
-        return _HEADS[self.task].plain_text
+        return find_head(self.task).plain_text
+
+    @property
+    def reads_table(self) -> bool:
+        """Return whether it scores tokens by the token table of the design."""
+        return find_head(self.task).reads_table
 
     def tensors(self, card: Card) -> Iterator[Tensor]:
         """Declare the tensors of the head on a design; raise if the design cannot have it."""
         check_head(card, self)
-        return _HEADS[self.task].tensors(card, self)
+        return find_head(self.task).tensors(card, self)
 
 
 def token_table(card: Card) -> TokenEmbedding:
@@ -96,10 +100,16 @@ def _next_token(card: Card, _: HeadSpec) -> Iterator[Tensor]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Head:
-    """What is known of a head: its tensors, the families that can have it, and the properties of `HeadSpec`."""
+class Head:
+    """Declare a head: its tensors, the module that runs it, the families that can have it, and what `HeadSpec` tells.
+
+    `module` is `"package.module:Class"`, which is built from (card, spec, settings). It is called with the `Output` of
+    a transformer and the mask of real tokens; one that `reads_table` with hidden states (..., width) and token table.
+    """
 
     tensors: Callable[[Card, HeadSpec], Iterator[Tensor]]
+    module: str = ""  # those of this package stand in `formwright.nn.task_model`
+    reads_table: bool = False
     families: tuple[str, ...] = ("encoder",)
     output_names: tuple[str, ...] = ("logits",)
     pools: bool = False
@@ -108,19 +118,30 @@ class _Head:
     plain_text: bool = False
 
 
-_HEADS = {
-    "sequence-classification": _Head(tensors=_outputs, families=("encoder", "vision"), pools=True, has_names=True),
-    "token-classification": _Head(tensors=_outputs, has_names=True),
-    "span-extraction": _Head(tensors=_outputs, output_names=("start_logits", "end_logits")),
-    "masked-lm": _Head(tensors=masked_head_tensors, plain_text=True),
-    "causal-lm": _Head(tensors=_next_token, families=("decoder",), writes=True, plain_text=True),
-    "seq2seq-lm": _Head(tensors=_next_token, families=("encoder-decoder",), writes=True),
+_OWN = {
+    "sequence-classification": Head(tensors=_outputs, families=("encoder", "vision"), pools=True, has_names=True),
+    "token-classification": Head(tensors=_outputs, has_names=True),
+    "span-extraction": Head(tensors=_outputs, output_names=("start_logits", "end_logits")),
+    "masked-lm": Head(tensors=masked_head_tensors, plain_text=True, reads_table=True),
+    "causal-lm": Head(tensors=_next_token, families=("decoder",), writes=True, plain_text=True, reads_table=True),
+    "seq2seq-lm": Head(tensors=_next_token, families=("encoder-decoder",), writes=True, reads_table=True),
 }
+HEADS: Registry[Head] = Registry("head", {}, "formwright.heads", Head)  # of other packages
+OWN_HEADS = tuple(_OWN)
+
+
+def find_head(name: str) -> Head:
+    """Return the declaration of a head; raise `UnknownName` where there is none."""
+    if name in _OWN:
+        return _OWN[name]
+    if name in HEADS.names():
+        return HEADS.get(name)
+    raise UnknownName("head", name, [*_OWN, *HEADS.names()])
 
 
 def check_head(card: Card, spec: HeadSpec) -> None:
     """Raise if the design cannot have this head."""
-    families = _HEADS[spec.task].families
+    families = find_head(spec.task).families
     if card.family not in families:
         fits = " or ".join(families)
         raise IllegalInput(f"{spec.task} needs a design of family {fits}; this card is of family {card.family}")

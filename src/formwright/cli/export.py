@@ -3,7 +3,7 @@
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated
 
 from formwright.cli.options import DELIVERY, LARGEST_SEED, OUTPUT, AsJson, TrustSpaceFile, argument, flag
 from formwright.cli.output import echo, note, print_json
@@ -112,22 +112,22 @@ def _export_model(
 
 
 def _wanted(task: str | None, labels: str | None) -> tuple["HeadSpec | None", tuple[str, ...]]:
-    from formwright.arch.heads import HeadSpec, Task
+    from formwright.arch.heads import OWN_HEADS, HeadSpec
 
     if task is None:
         if labels is not None:
             raise IllegalInput("--labels names the labels of a new head; say for which task with --task")
         return None, ()
-    if task not in get_args(Task):
-        raise IllegalInput(f"no task is called {task!r}; tasks are {', '.join(get_args(Task))}")
+    if task not in OWN_HEADS:
+        raise IllegalInput(f"no task is called {task!r}; tasks are {', '.join(OWN_HEADS)}")
     if labels is None:
-        return HeadSpec(cast(Task, task)), ()
+        return HeadSpec(task), ()
     if labels.isdecimal() and len(labels) <= _DIGITS:
-        return HeadSpec(cast(Task, task), int(labels)), ()
+        return HeadSpec(task, int(labels)), ()
     names = tuple(name.strip() for name in labels.split(","))
     if not all(names) or re.fullmatch(_NUMBER, labels):
         raise IllegalInput(f"--labels {labels!r} is neither a number below 1,000,000 nor names separated by commas")
-    return HeadSpec(cast(Task, task), len(names)), names
+    return HeadSpec(task, len(names)), names
 
 
 def _report(found: "ModelByName", to: Form, out: Path, difference: float | None, as_json: bool) -> None:

@@ -15,7 +15,8 @@ from formwright.core.errors import IllegalInput
 _STDIN = "-"
 _OUT = "CSV, TSV or JSON Lines file to write (default: standard output)."
 _FILE = (
-    "A table (- reads standard input), a picture, a WAV file, a file of series, or a folder of pictures or WAV files."
+    "A table (- reads standard input), a picture, a WAV file, a file of series, an IDX file of pictures, or a folder "
+    "of such files."
 )
 _TEXT = "Text columns, separated by commas (default: those the model was trained on)."
 

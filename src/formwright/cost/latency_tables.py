@@ -2,41 +2,59 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, get_args
+from functools import lru_cache
+from typing import Any, ClassVar, Self, cast, get_args
 
 import numpy as np
 
 from formwright.arch.card import Card, Family
 from formwright.arch.layers import Block, Layer, Stack
-from formwright.arch.ops import Attention, CrossAttention
+from formwright.arch.ops import Identity
 from formwright.core.checks import finite, stored_fields
 from formwright.core.errors import IllegalInput
 from formwright.cost.conventions import LATENCY
+from formwright.space.elastic_parts import elastic_parts
+
+Times = Mapping[int, float]  # milliseconds by the size of a part
+_NO_PART: Times = {0: 0.0}
+_FIELDS = {"heads": "heads", "feed_forward": "channels", "cross": "cross"}  # of `PartTimes`, by the name of the part
 
 
 @dataclass(frozen=True)
 class PartTimes:
-    """The milliseconds of one layer's parts by their width, and of everything else, at one hidden size.
+    """The milliseconds of one layer's parts by their size, and of everything else, at one hidden size.
 
-    `cross` are the heads of attention to the encoder. For a translator these are the times of its encoder, and
-    `decoder` has the decoder's times, by its hidden size: they depend on both, because the decoder maps what the
-    encoder gives. Widths that were not measured lie between measured ones, and are interpolated.
+    Parts are the sizes that operations declare, by their names in designs: `heads`, `cross` (heads of attention to the
+    encoder), the `channels` of a feed-forward, and all others in `further`. At size 0 the layer lacks the operation;
+    the times of one operation that has several parts are taken to multiply. For a translator these are the times of its
+    encoder, and `decoder` has the decoder's times, by its hidden size: they depend on both, because the decoder maps
+    what the encoder gives. Sizes that were not measured lie between measured ones, and are interpolated.
     """
 
     rest: float
-    heads: Mapping[int, float] = field(hash=False)
-    channels: Mapping[int, float] = field(hash=False)
-    cross: Mapping[int, float] = field(default_factory=lambda: {0: 0.0}, hash=False)
+    heads: Times = field(hash=False)
+    channels: Times = field(hash=False)
+    cross: Times = field(default_factory=lambda: _NO_PART, hash=False)
     decoder: "Mapping[int, PartTimes]" = field(default_factory=dict, hash=False)
+    further: Mapping[str, Times] = field(default_factory=dict, hash=False)
 
-    def of_heads(self, number: int) -> float:
-        return _between(self.heads, number)
+    @classmethod
+    def of_parts(cls, parts: Mapping[str, Times], rest: float = 0.0) -> Self:
+        """Make times of those of parts by their names in designs."""
+        heads, channels, cross = (parts.get(name, _NO_PART) for name in _FIELDS)
+        further = {name: times for name, times in parts.items() if name not in _FIELDS}
+        return cls(rest, heads, channels, cross, further=further)
 
-    def of_cross(self, number: int) -> float:
-        return _between(self.cross, number)
+    def of_part(self, name: str, size: int) -> float:
+        return _between(self._times(name), size)
 
-    def of_channels(self, number: int) -> float:
-        return _between(self.channels, number)
+    def _times(self, name: str) -> Times:
+        if name in _FIELDS:
+            return cast(Times, getattr(self, _FIELDS[name]))
+        if name not in self.further:
+            known = ", ".join((*_FIELDS, *self.further))
+            raise IllegalInput(f"the latency table has times of {known}, and none of {name}")
+        return self.further[name]
 
     def of_stack(self, stack: Stack) -> float:
         """Add up the parts of all layers of a stack, and the rest."""
@@ -45,10 +63,24 @@ class PartTimes:
     def _of_layer(self, layer: Layer) -> float:
         if not isinstance(layer, Block):
             raise IllegalInput("a latency table supports ordinary layers, not cells")
-        heads = layer.mixer.heads if isinstance(layer.mixer, Attention) else 0
-        cross = layer.cross.heads if isinstance(layer.cross, CrossAttention) else 0
-        channels = layer.feed_forward[0] if layer.feed_forward else 0
-        return self.of_heads(heads) + self.of_cross(cross) + self.of_channels(channels)
+        found: dict[str, float] = {}
+        for one in elastic_parts(layer):
+            time = self.of_part(one.name, one.most)
+            if one.part in found:  # a further size of the same operation: the share that it leaves of its time
+                times = self._times(one.name)
+                whole = times[max(times)]
+                time = found[one.part] * (time / whole if whole else 1.0)
+            found[one.part] = time
+        if unknown := sizeless_operations(layer):
+            raise IllegalInput(f"the latency table has no time of {unknown[0]}, which has no size that may be smaller")
+        return sum(found.values())
+
+
+@lru_cache(maxsize=1 << 12)
+def sizeless_operations(layer: Block) -> tuple[str, ...]:
+    """List the operations of a layer of which nothing can be smaller, so that no time of theirs is known, by type."""
+    with_sizes, known = {one.part for one in elastic_parts(layer)}, layer.operations
+    return tuple(one.TYPE for part, one in known if part not in with_sizes and not isinstance(one, Identity))
 
 
 @dataclass(frozen=True)
@@ -95,14 +127,18 @@ class LatencyTable:
 
 def _times(data: Any) -> PartTimes:
     values = stored_fields(PartTimes, data)
-    parts = {
-        name: {width: finite(f"the time of {width} {name}", value) for width, value in widths.items()}
-        for name, widths in ((name, _by_width(name, values[name])) for name in ("heads", "channels", "cross"))
-    }
+    if not isinstance(values["further"], Mapping):
+        raise IllegalInput(f"further of a latency table must map parts to their times, not {values['further']!r}")
+    named = {name: _part(name, values[name]) for name in ("heads", "channels", "cross")}
+    further = {str(name): _part(str(name), times) for name, times in values["further"].items()}
     decoder = {}
     if values["decoder"] != {}:
         decoder = {hidden: _times(times) for hidden, times in _by_width("decoder", values["decoder"]).items()}
-    return PartTimes(finite("the time of the rest", values["rest"]), **parts, decoder=decoder)
+    return PartTimes(finite("the time of the rest", values["rest"]), **named, decoder=decoder, further=further)
+
+
+def _part(name: str, data: Any) -> dict[int, float]:
+    return {width: finite(f"the time of {width} {name}", value) for width, value in _by_width(name, data).items()}
 
 
 def _by_width(name: str, data: Any) -> dict[int, Any]:

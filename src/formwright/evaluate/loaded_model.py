@@ -145,11 +145,13 @@ def predict(loaded: LoadedModel, texts: Sequence[Any]) -> list[Prediction]:
             f"{loaded.folder} is a file for another runtime, which writes no texts here; predict with the folder "
             "that it was exported from"
         )
-    rows = kind.unlabelled(texts)
+    rows, design = kind.unlabelled(texts), loaded.imported.card
+    if kind.check is not None and (reason := kind.check(rows, design.stacks[0].embedding)):
+        raise IllegalInput(f"the model in {loaded.folder} cannot read these rows: {reason}")
     splits = Splits(first_rows(rows, 1), rows, None)
     names = loaded.imported.labels or tuple(f"LABEL_{number}" for number in range(loaded.head.labels))
     task = Task(str(loaded.folder), kind.name, kind.metrics[0], lambda: splits, labels=names)
-    prepared = prepare(task, loaded.imported.card, loaded.length, loaded.tokeniser)
+    prepared = prepare(task, design, loaded.length, loaded.tokeniser)
     found = kind.predict(loaded.model, prepared, prepared.validation, loaded.evaluation or {})
     return [Prediction(*one) for one in found]
 

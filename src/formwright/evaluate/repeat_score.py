@@ -1,5 +1,6 @@
 """Score a delivered model again, on the rows that its folder records."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf
@@ -11,7 +12,7 @@ from formwright.evaluate.evaluation_file import evidence_of
 from formwright.evaluate.final import openings, test_again
 from formwright.evaluate.loaded_model import LoadedModel
 from formwright.nn.deploy.runtimes import FileModel
-from formwright.tasks import is_a_path, load_task
+from formwright.tasks import FROM_DATA, TASKS, is_a_path, load_task
 from formwright.tasks.bootstrap import Evidence
 from formwright.tasks.kind import kind_of
 from formwright.tasks.task import Task, changes, contents, shortened
@@ -68,11 +69,21 @@ def find_task(loaded: LoadedModel, name: str | None, given: Mapping[str, Any]) -
     same = name is None or (
         own is not None and (Path(name).name == Path(own).name or (is_a_path(name) and is_a_path(str(own))))
     )
+    if name is None and not _is_here(str(own)):
+        raise IllegalInput(
+            f"the model in {loaded.folder} was trained on the file or folder {own!r}, which is not in this directory; "
+            "say where it is with --task PATH"
+        )
     chosen = {**(recorded if same else {}), **{key: value for key, value in given.items() if value}}
     data, rows = chosen.pop("data", None), chosen.pop("rows", None)
     chosen["text"] = tuple(chosen.get("text") or ())
     task = load_task(name or str(own), None if data is None else Path(data), **chosen)
     return task if rows is None else shortened(task, rows)
+
+
+def _is_here(own: str) -> bool:
+    """Return whether a recorded task needs no path: one with a name, a dataset of the hub, or a file that is there."""
+    return own in (*TASKS.names(), *FROM_DATA) or "/" in own or os.path.exists(own)
 
 
 def repeat_score(loaded: LoadedModel, task: Task, split: Split) -> RepeatedScore:
@@ -90,7 +101,8 @@ def repeat_score(loaded: LoadedModel, task: Task, split: Split) -> RepeatedScore
     changed = _changed(loaded, content, split)
     recorded = ((loaded.evaluation or {}).get("scores") or {}).get(split)
     known = recorded if recorded and not changed else None
-    score = RepeatedScore(task.name, split, rows, task.metric, loaded.length, metrics, evidence, known, changed, opened)
+    length = _length(loaded, task)
+    score = RepeatedScore(task.name, split, rows, task.metric, length, metrics, evidence, known, changed, opened)
     return replace(score, tolerance=_ELSEWHERE) if isinstance(loaded.model, FileModel) else score
 
 
@@ -103,8 +115,15 @@ def _prepared(loaded: LoadedModel, task: Task) -> Prepared:
             f"{loaded.folder} is a file for another runtime, where models for {task.kind} cannot be judged; "
             "evaluate the folder that it was exported from"
         )
-    found = prepare(task, imported.card, loaded.length or 1, loaded.tokeniser)
+    found = prepare(task, imported.card, _length(loaded, task) or 1, loaded.tokeniser)
     return replace(found, beams=int((loaded.evaluation or {}).get("beams") or 1))
+
+
+def _length(loaded: LoadedModel, task: Task) -> int:
+    """Return the length of a row; texts without labels were divided into pieces, shorter than what the model reads."""
+    divided = kind_of(task).has_tokens and not kind_of(task).cuts
+    recorded = (loaded.evaluation or {}).get("length") if divided else None
+    return recorded if isinstance(recorded, int) and recorded > 0 else loaded.length
 
 
 def _why_not(loaded: LoadedModel, task: Task) -> str:

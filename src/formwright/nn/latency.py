@@ -14,15 +14,23 @@ import numpy as np
 
 from formwright.arch.card import Card
 from formwright.arch.embeddings import TokenEmbedding
-from formwright.arch.layers import Block, Stack
-from formwright.arch.ops import Attention, CrossAttention
+from formwright.arch.layers import Block, Layer, Stack
+from formwright.arch.ops import Identity
 from formwright.core.errors import IllegalInput
-from formwright.cost.latency_tables import LatencyTable, OperationTimes, PartTimes
+from formwright.cost.latency_tables import LatencyTable, OperationTimes, PartTimes, sizeless_operations
 from formwright.nn.build import build
 from formwright.nn.deploy import Runtime, check_installed
 from formwright.nn.measurement import KINDS, Latency, TimingSettings, measure
 from formwright.space.elastic import elastic
-from formwright.space.elastic_parts import scored_parts, shares_hidden, stacks_of
+from formwright.space.elastic_parts import (
+    ElasticPart,
+    elastic_parts,
+    resized,
+    shares_hidden,
+    stacks_of,
+    with_layers,
+    with_stacks,
+)
 from formwright.space.zoo.chains import REAL, Menu, candidate
 
 REPEATED = 2  # measurements that follow before a design is rejected
@@ -100,23 +108,26 @@ Measured = Callable[[Card], float]
 _POINTS = 7  # widths of a part that are measured, both ends among them
 _ROUNDS = 3  # every model is measured in every round, so that a busy moment does not affect one of them alone
 Hidden = tuple[int, ...]  # the hidden size of each stack, the encoder's first
-Part = tuple[Hidden, str, str]  # hidden sizes, a stack and a part of its layers, by the names of `elastic`
+Part = tuple[Hidden, str, ElasticPart]  # hidden sizes, the name of a stack, and a size of its layers
+PartsOf = Mapping[str, Sequence[ElasticPart]]  # by the name of a stack: what can be smaller in all its layers
 
 
 def measured_table(
     card: Card, hidden: Sequence[int] = (), *, measured: Measured, after: Callable[[], None] | None = None
 ) -> LatencyTable:
-    """Measure a design with fewer heads or channels in all layers of a stack; `after` is called after each model.
+    """Measure a design with less of each size of its operations in all layers of a stack, and without the operation.
 
-    This is done at its own hidden size and at those given, for a translator with two at all pairs of them. The time of
-    a part is the difference between the model with and without it, divided by the number of layers. It is made
-    non-decreasing in the width, since a decrease is noise. Raise `IllegalInput` where the layers of a stack differ.
+    `after` is called after each model. This is done at the design's own hidden size and at those given, for a
+    translator with two at all pairs of them. The time of a part is the difference between the model with and without
+    it, divided by the number of layers. It is made non-decreasing in the size, since a decrease is noise, but for
+    kernels. Raise `IllegalInput` where the layers of a stack differ, or have an operation of which nothing can be
+    smaller.
     """
-    most = {name: _full(stack) for name, stack in stacks_of(card).items()}
+    known = {name: _sizes_of(name, stack) for name, stack in stacks_of(card).items()}
     pairs = _hidden_sizes(card, hidden)
     cards = {
-        part: {size: _cut(card, part, size) for size in _points(most[part[1]][part[2]])}
-        for part in dict.fromkeys(part for pair in pairs for part in _parts(card, pair, most))
+        part: {size: _cut(card, part, size) for size in _points(part[2])}
+        for part in dict.fromkeys(part for pair in pairs for part in _parts(card, pair, known))
     }
     times = {one: np.inf for sizes in cards.values() for one in sizes.values()}  # the full model once
     for _ in range(_ROUNDS):
@@ -124,28 +135,33 @@ def measured_table(
             times[one] = min(least, measured(one))
             if after is not None:
                 after()
-    return _table(card, pairs, {part: {size: times[one] for size, one in cards[part].items()} for part in cards}, most)
+    return _table(card, pairs, {part: {size: times[one] for size, one in cards[part].items()} for part in cards}, known)
 
 
 def quick(length: int, threads: int = 1) -> Measured:
     return lambda card: measured_latency(card, length, threads=threads).median_ms
 
 
-def _full(stack: Stack) -> dict[str, int]:
-    """Give the sizes of the parts that all layers of a stack have; refuse layers that differ."""
+_INSTEAD = "Give targets in MACs or parameters, such as macs=50%"
+
+
+def _sizes_of(name: str, stack: Stack) -> tuple[ElasticPart, ...]:
+    """List what can be smaller in all layers of a stack; refuse layers that differ, or that have nothing to measure."""
     layer, *others = dict.fromkeys(stack.layers)
-    ordinary = (
-        isinstance(layer, Block)
-        and isinstance(layer.mixer, Attention)
-        and isinstance(layer.cross, CrossAttention | None)
-        and len(layer.feed_forward) == 1
-    )
-    if others or not ordinary:
+    if others:
         raise IllegalInput(
-            "the latency of parts is measured where all layers of a stack have the same heads and channels; this "
-            "model's differ. Give targets in MACs or parameters, such as macs=50%"
+            f"the latency of parts is measured where all layers of a stack are alike, and the layers of this {name} "
+            f"differ. {_INSTEAD}"
         )
-    return {one.option: one.most for one in scored_parts(layer)}
+    found = elastic_parts(layer)
+    without = sizeless_operations(layer) if isinstance(layer, Block) else (layer.TYPE,)
+    if without or not found:
+        raise IllegalInput(
+            f"the latency of this {name} cannot be added up from its parts: its layers have "
+            f"{next(iter(without), 'identity')}, which has no size that may be smaller, and so no measured parts. "
+            f"{_INSTEAD}"
+        )
+    return found
 
 
 def _hidden_sizes(card: Card, hidden: Sequence[int]) -> list[Hidden]:
@@ -156,13 +172,13 @@ def _hidden_sizes(card: Card, hidden: Sequence[int]) -> list[Hidden]:
     return list(product(*(sorted({*hidden, size}) for size in own)))
 
 
-def _parts(card: Card, sizes: Hidden, most: Mapping[str, Mapping[str, int]]) -> list[Part]:
+def _parts(card: Card, sizes: Hidden, known: PartsOf) -> list[Part]:
     """List the parts that tell the times at some hidden sizes.
 
     An encoder's take the same time whatever the hidden size of the decoder, and are measured at the decoder's own.
     """
     found: list[Part] = []
-    for place, (name, parts) in enumerate(most.items()):
+    for place, (name, parts) in enumerate(known.items()):
         above = (
             sizes
             if shares_hidden(card)
@@ -173,56 +189,66 @@ def _parts(card: Card, sizes: Hidden, most: Mapping[str, Mapping[str, int]]) -> 
 
 
 def _cut(card: Card, part: Part, size: int) -> Card:
-    """Cut a design to hidden sizes, and a part of all layers of a stack to a size."""
-    sizes, stack, option = part
+    """Cut a design to hidden sizes, and a part of all layers of a stack to a size; 0 leaves the operation out."""
+    sizes, name, one = part
     narrow = {
-        name: (width,)
-        for (name, one), width in zip(stacks_of(card).items(), sizes, strict=True)
-        if width != one.output_width
+        key: (width,)
+        for (key, stack), width in zip(stacks_of(card).items(), sizes, strict=True)
+        if width != stack.output_width
     }
-    chosen: dict[str, Any] = {option: {stack: (size,)}}
-    space = elastic(card, hidden=narrow, **chosen)
-    return space.card(next(iter(space.enumerate())))
+    if narrow:
+        space = elastic(card, hidden=narrow)
+        card = space.card(next(iter(space.enumerate())))
+    stacks = stacks_of(card)
+    layers = tuple(resized(layer, {one.name: size}) if size else _without(layer, one) for layer in stacks[name].layers)
+    return with_stacks(card, {**stacks, name: with_layers(stacks[name], layers)})
+
+
+def _without(layer: Layer, part: ElasticPart) -> Layer:
+    """Leave the operation that has a part out of a layer."""
+    left_out: dict[str, Any] = {"mixer": Identity(), "cross": None, "feed_forward": ()}
+    return replace(layer, **{part.part: left_out[part.part]})
 
 
 def _table(
-    card: Card,
-    pairs: Sequence[Hidden],
-    times: Mapping[Part, Mapping[int, float]],
-    most: Mapping[str, Mapping[str, int]],
+    card: Card, pairs: Sequence[Hidden], times: Mapping[Part, Mapping[int, float]], known: PartsOf
 ) -> LatencyTable:
     """Tell the parts apart by what models took that had them in full and in less."""
-    layers = {name: len(stack.layers) for name, stack in stacks_of(card).items()}
-    by_hidden: dict[int, PartTimes] = {}
+    stacks, by_hidden = stacks_of(card), dict[int, PartTimes]()
     for pair in pairs:
-        parts = _parts(card, pair, most)
-        own: dict[str, dict[str, dict[int, float]]] = {name: {} for name in most}
+        parts = _parts(card, pair, known)
+        own: dict[str, dict[str, dict[int, float]]] = {name: {} for name in known}
         for part in parts:
-            own[part[1]][part[2]] = _rising(times[part], layers[part[1]])
-        whole = times[parts[-1]][most[parts[-1][1]][parts[-1][2]]]  # the last part is measured at both hidden sizes
-        added = sum(layers[name] * max(one.values()) for name, found in own.items() for one in found.values())
+            own[part[1]][part[2].name] = _per_layer(part[2], times[part], len(stacks[part[1]].layers))
+        whole = times[parts[-1]][parts[-1][2].most]  # the last part is measured at both hidden sizes
+        added = sum(PartTimes.of_parts(found).of_stack(stacks[name]) for name, found in own.items())
+        rest = max(whole - added, 0.0)
         first, *above = own.values()
         if not above:
-            by_hidden[pair[0]] = _part_times(whole - added, first)
+            by_hidden[pair[0]] = PartTimes.of_parts(first, rest)
             continue
         others = by_hidden[pair[0]].decoder if pair[0] in by_hidden else {}
-        decoder = {**others, pair[1]: _part_times(whole - added, above[0])}
-        by_hidden[pair[0]] = replace(_part_times(0.0, first), decoder=decoder)
+        decoder = {**others, pair[1]: PartTimes.of_parts(above[0], rest)}
+        by_hidden[pair[0]] = replace(PartTimes.of_parts(first), decoder=decoder)
     return LatencyTable(by_hidden, card.family)
 
 
-def _part_times(rest: float, parts: Mapping[str, Mapping[int, float]]) -> PartTimes:
-    return PartTimes(max(rest, 0.0), parts["heads"], parts["feed_forward"], parts.get("cross", {0: 0.0}))
+def _points(part: ElasticPart) -> list[int]:
+    """List the sizes of a part that are measured, from none of it to all."""
+    shares = np.linspace(0, 1, _POINTS)
+    if part.least == 0:
+        return sorted({round(share * part.most) for share in shares})
+    step = 2 if part.cut == "centred" else 1  # the ends of a kernel go together
+    steps = (part.most - part.least) // step
+    return [0, *sorted({part.most - step * round(share * steps) for share in shares})]
 
 
-def _points(most: int) -> list[int]:
-    return sorted({round(share * most) for share in np.linspace(0, 1, _POINTS)})
-
-
-def _rising(times: Mapping[int, float], layers: int) -> dict[int, float]:
+def _per_layer(part: ElasticPart, times: Mapping[int, float], layers: int) -> dict[int, float]:
     """Return what one layer takes more than without the part."""
     more = [(time - times[0]) / layers for time in times.values()]
-    return dict(zip(times, np.maximum.accumulate(more).tolist(), strict=True))
+    # more members never take less time, but torch takes longer for kernels of one token than of three
+    likely = np.maximum(more, 0.0) if part.cut == "centred" else np.maximum.accumulate(more)
+    return dict(zip(times, likely.tolist(), strict=True))
 
 
 _COPIES = 6  # of an operation in the model that is measured: one alone is lost in the noise

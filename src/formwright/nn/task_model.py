@@ -5,7 +5,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from formwright.arch.card import Card
-from formwright.arch.heads import HeadSpec, check_head, token_table
+from formwright.arch.heads import HeadSpec, check_head, find_head, token_table
+from formwright.core.registry import Late
 from formwright.nn.layer_modules import ACTIVATIONS
 from formwright.nn.settings import Settings
 from formwright.nn.transformer import Output, Transformer, first_tokens
@@ -77,7 +78,7 @@ class NextTokenHead(nn.Module):
         return F.linear(hidden if self.narrow is None else self.narrow(hidden), table)
 
 
-_HEADS: dict[str, type[nn.Module]] = {
+_OWN: dict[str, type[nn.Module]] = {
     "sequence-classification": SequenceHead,
     "token-classification": TokenHead,
     "span-extraction": TokenHead,
@@ -90,7 +91,8 @@ _HEADS: dict[str, type[nn.Module]] = {
 def head_module(card: Card, spec: HeadSpec, settings: Settings) -> nn.Module:
     """Build the head of a task; raise if the design cannot have it."""
     check_head(card, spec)
-    return _HEADS[spec.task](card, spec, settings)
+    found: type[nn.Module] = _OWN.get(spec.task) or Late(find_head(spec.task).module).function  # type: ignore[assignment]
+    return found(card, spec, settings)
 
 
 class TaskModel(nn.Module):
@@ -121,7 +123,7 @@ class TaskModel(nn.Module):
         return self.answer(output, mask, positions)
 
     def answer(self, output: Output, mask: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
-        if not isinstance(self.head, MaskedHead | NextTokenHead):
+        if not self.spec.reads_table:
             return self.head(output, mask)
         hidden = output.hidden if positions is None else output.hidden[positions.bool()]
         return self.head(hidden, self.token_table)

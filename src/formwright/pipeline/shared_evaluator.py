@@ -12,7 +12,7 @@ from formwright.core.records import History
 from formwright.pipeline.evaluators import EvaluatorPart, Setting, Weights
 from formwright.pipeline.plan import SLOWED, WorkAmount
 from formwright.space.space import Space
-from formwright.supernet.hull import reads_all
+from formwright.supernet.hull import find_hull, reads_all
 
 if TYPE_CHECKING:
     from formwright.arch.card import Card
@@ -46,8 +46,19 @@ class SharedSubnetworks(EvaluatorPart):
         return run.artifact(self.weights).prepared.tokeniser
 
     def scores_design(self, run: "StageRun", card: "Card") -> bool:
-        """Tell whether the shared weights have those of a design."""
-        return bool(run.artifact(self.weights).holds(card))
+        """Tell whether the shared weights have those of a design.
+
+        That is known of all designs where the space whose weights were trained is searched, and its largest design
+        holds them: a searcher asks for thousands.
+        """
+        known = run.run.once(("holds all designs", run.name), lambda: self._holds_all(run))
+        return known or bool(run.artifact(self.weights).holds(card))
+
+    def _holds_all(self, run: "StageRun") -> bool:
+        if not hasattr(self._stage, "found_space") or not hasattr(run.stage, "space"):
+            return False
+        own: Space = self._stage.found_space(run)
+        return own == run.space(run.stage.space) and find_hull(own).whole
 
     def check_space(self, run: "StageRun", space: Space) -> None:
         """Refuse a space whose designs cannot read their weights, where that is known before they are trained."""

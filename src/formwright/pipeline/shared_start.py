@@ -9,6 +9,7 @@ from torch import Tensor as Weight
 
 from formwright.arch.card import Card
 from formwright.arch.declared import tensors_of
+from formwright.arch.embeddings import TokenEmbedding
 from formwright.arch.heads import HeadSpec
 from formwright.arch.tensors import Tensor
 from formwright.core.errors import IllegalInput
@@ -124,7 +125,7 @@ def fresh_weights(
         return found, hull
     known.check(hull.largest)
     own = dict(found.named_parameters())
-    taken = take_over(own, declared, known.weights, known.tensors, without_additions=True)
+    taken = take_over(own, _by_rows(declared), known.weights, _by_rows(known.tensors), without_additions=True)
     if needed and not taken:
         raise IllegalInput(
             f"no tensor of {known.name} fits a design of space {hull.space.name!r}: leave start out, or choose a model "
@@ -137,6 +138,20 @@ def fresh_weights(
         f"part{maps}; the others are fresh"
     )
     return found, hull
+
+
+def _by_rows(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Let tables of tokens be read row by row: the tokeniser is one, so the first rows mean the same in all of them."""
+    found = {}
+    for name, tensor in tensors.items():
+        axes = tuple(
+            tuple(one._replace(cut="leading") if one.group == "vocabulary" else one for one in axis)
+            for axis in tensor.axes
+        )
+        tokens = TokenEmbedding.TYPE
+        kind = tensor.kind[: tensor.kind.index(tokens) + 1] if tokens in tensor.kind else tensor.kind
+        found[name] = tensor._replace(axes=axes, kind=kind)
+    return found
 
 
 @torch.no_grad()

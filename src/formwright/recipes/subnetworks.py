@@ -34,7 +34,7 @@ def chosen_space(space: Any, task: TaskChoice) -> Any:
     """Give the space that the user chose, or else the name of the nano space that loses least of the task's pictures.
 
     To find it the task is loaded, so that the pipeline names the space wherever it is shown, kept or run. Where no nano
-    space fits, the smallest is given, and the check of the run says why and which spaces fit.
+    space fits, the smallest is given, and the check of the run says why it does not.
     """
     if space is not None:
         return space

@@ -95,6 +95,11 @@ def encode_rows(rows: TextRows | PlainText | TranslationRows, tokeniser: Tokenis
             uncut = np.max([row_sizes([[ids] for ids in texts], tokeniser) for texts in whole], axis=0)
             sources, targets = ([frame([ids[: length - 2]], tokeniser)[0] for ids in texts] for texts in whole)
             return Encoded(Ragged.of(sources), _zeros(sources), targets=Ragged.of(targets), pad=pad, uncut=uncut)
+        case _:  # of another package
+            raise IllegalInput(
+                f"rows of the class {type(rows).__name__} cannot be encoded as text; the `examples` of their kind must "
+                "make arrays of them (formwright.tasks.kind.Kind)"
+            )
 
 
 def frame(parts: Sequence[Sequence[int]], tokeniser: Tokeniser) -> tuple[list[int], list[int]]:

@@ -14,6 +14,11 @@ def frames(rows: FrameRows, reader: FrameReader, length: int) -> FrameExamples:
     return reader.examples(rows, length)
 
 
+def fewer_frames(examples: FrameExamples, frames: int, most: int) -> str:
+    """Name the options by which a recording has fewer frames; empty for other series."""
+    return "" if examples.options is None else examples.options.for_fewer(frames, most)
+
+
 def features_reason(rows: FrameRows, embedding: FrameEmbedding) -> str:
     """Say that a step of the series, or what is wanted of a recording, has more numbers than a frame."""
     if rows.options is not None and (rows.options.bands or 0) > embedding.features:
@@ -36,6 +41,7 @@ FRAME_CLASSIFICATION = replace(
     reads="frames",
     examples=frames,
     preprocessor=FrameReader,
+    fewer=fewer_frames,
     check=features_reason,
     batch=Late("formwright.train.streams:frames"),
     read=read_frames_files,

@@ -89,13 +89,15 @@ class FrameRows:
 class FrameExamples:
     """Frames (all frames, features) of rows end to end: row i has `frames[offsets[i]:offsets[i + 1]]`.
 
-    `uncut` counts the frames of each row before truncation.
+    `uncut` counts the frames of each row before truncation. `options` are how recordings became frames, None for other
+    series.
     """
 
     frames: NDArray[np.float32]
     offsets: NDArray[np.int64]
     labels: NDArray[np.int64]
     uncut: NDArray[np.int64]
+    options: FrameOptions | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -179,6 +181,15 @@ class FrameReader(Preprocessor):
             raise IllegalInput(f"a series has {series.shape[1]} numbers a step; the model was trained on {len(mean)}")
         return series_frames((series - mean) / deviation, self.features, self.window, self.hop)
 
+    @property
+    def options(self) -> FrameOptions | None:
+        """Return window, hop and bands of recordings as a user gives them; None for other series."""
+        if not self.rate:
+            return None
+        window, hop = (1000 * samples / self.rate for samples in (self.window, self.hop))
+        bands = len(self.scale.mean)
+        return FrameOptions(window, hop, bands if bands < self.features else None)
+
     def _check_options(self, wanted: FrameOptions | None) -> None:
         """Raise where a trained model reads other frames than the user wants."""
         bands = len(self.scale.mean)
@@ -204,7 +215,7 @@ class FrameReader(Preprocessor):
         cut = [one[:length] for one in found]
         offsets = np.concatenate(([0], np.cumsum([len(one) for one in cut], dtype=np.int64)))
         frames = np.concatenate(cut) if cut else np.zeros((0, self.features), np.float32)
-        return FrameExamples(frames, offsets, rows.labels, uncut)
+        return FrameExamples(frames, offsets, rows.labels, uncut, self.options)
 
 
 def resampled(samples: NDArray[np.float32], rate: int, wanted: int) -> NDArray[np.float32]:

@@ -77,14 +77,33 @@ def idx_task(name: str, folder: Path | None, official_dev: bool = False) -> Task
 def _idx_splits(source: IdxFiles) -> Splits[ImageRows]:
     rows = {}
     for split, pictures, labels in source.files:
-        pixels, classes = read_idx(pictures), read_idx(labels)
-        if pixels.ndim != 3 or pixels.shape[1] != pixels.shape[2]:
-            raise IllegalInput(f"{pictures} has values of shape {pixels.shape}; expected (pictures, side, side)")
+        pixels, classes = read_idx_pictures(pictures), read_idx(labels)
         if classes.ndim != 1 or len(classes) != len(pixels):
             raise IllegalInput(f"{pictures} has {len(pixels):,} pictures, but {labels} {len(classes):,} labels")
         places = tuple(range(len(pixels)))
         rows[split] = ImageRows(pixels[:, None], classes.astype(np.int64), numbers=places, source=str(pictures))
     return divided(rows, source.official_dev, by_class=True)
+
+
+def idx_pictures(path: Path) -> Path | None:
+    """Return the IDX file of pictures that a path names: itself, or in a folder the test pictures or the only ones."""
+    if not path.is_dir():
+        return path if _IDX.fullmatch(path.name) else None
+    with reading(path):
+        names = sorted(file for file in path.iterdir() if _IDX.fullmatch(file.name) and "images" in file.name.lower())
+    files = {_PACKED.sub("", file.name): file for file in reversed(names)}  # unpacked, if both are there
+    found = [file for name, file in files.items() if name.lower().startswith(_IDX_NAMES["test"])] or [*files.values()]
+    if len(found) > 1:
+        raise IllegalInput(f"{path} has {', '.join(sorted(file.name for file in found))}; name one of these files")
+    return found[0] if found else None
+
+
+def read_idx_pictures(path: Path) -> NDArray[np.uint8]:
+    """Read the pictures of an IDX file (rows, side, side)."""
+    pixels = read_idx(path)
+    if pixels.ndim != 3 or pixels.shape[1] != pixels.shape[2]:
+        raise IllegalInput(f"{path} has values of shape {pixels.shape}; expected (pictures, side, side)")
+    return pixels
 
 
 def read_idx(path: Path) -> NDArray[np.uint8]:

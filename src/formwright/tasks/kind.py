@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formwright.arch.card import Card
-from formwright.arch.heads import Task as HeadTask
 from formwright.core.errors import IllegalInput, UnknownName
 from formwright.core.registry import Late, Registry
 from formwright.tasks.preprocessor import Preprocessor
@@ -67,6 +66,8 @@ class Kind:
     # whether long rows are truncated, or, with `windows`, read in several parts
     cuts: bool = True
     windows: bool = False
+    # `fewer(examples, tokens, most)` names the option by which a row of some number of tokens has at most `most`
+    fewer: Callable[[Any, int, int], str] | None = None
     # `batch(examples, numbers)` makes the batch of some rows
     batch: Callable[..., Any]
     # `stream(prepared, order)` returns the batches of training in a given order; by default those that `batch` makes
@@ -83,7 +84,7 @@ class Kind:
     # `remark(rows, embedding)` says what an embedding loses of the rows
     remark: Callable[[Any, Any], str] | None = None
     # the name of a head in `formwright.arch.heads`; it has `outputs` outputs, or one for each label of the task
-    head: HeadTask
+    head: str
     outputs: int | None = None
     multi_label: bool = False  # whether a row may have several labels, or none
     # whether the model scores every token of the vocabulary

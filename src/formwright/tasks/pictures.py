@@ -16,7 +16,7 @@ from formwright.arch.embeddings import PatchEmbedding
 from formwright.core.errors import IllegalInput
 from formwright.core.extras import need
 from formwright.core.remember import remember, remembers
-from formwright.tasks.idx import has_idx_files, idx_task
+from formwright.tasks.idx import has_idx_files, idx_pictures, idx_task, read_idx_pictures
 from formwright.tasks.image_processors import picture_settings
 from formwright.tasks.labelled_folders import LabelledFiles, classes_task, has_labelled_files, labelled_files
 from formwright.tasks.preprocessor import Preprocessor
@@ -148,7 +148,9 @@ class PictureReader(Preprocessor):
         """Return rows as pixels of this size; arrays must have it already."""
         if isinstance(rows, PictureFiles):
             return replace(_decoded(rows, self), scale=self.scale)
-        assert rows.pixels.shape[1:] == (self.channels, self.side, self.side), "checked by the kind of task"
+        wanted = (self.channels, self.side, self.side)
+        if (found := rows.pixels.shape[1:]) != wanted:  # the kind checks training rows only
+            raise IllegalInput(f"pictures of {rows.source or 'the task'} have the shape {found}; expected {wanted}")
         return replace(rows, scale=self.scale)
 
     def pixels(self, path: Path) -> NDArray[np.uint8]:
@@ -203,17 +205,25 @@ def pixel_scale(pixels: NDArray[np.uint8]) -> Scale:
 
 
 def read_picture_files(path: Path, _: Sequence[str] = ()) -> WholeTable:
-    """List a picture, or all pictures in a folder and in the folders within it."""
+    """List a picture, or all pictures in a folder and in the folders within it; of IDX files, read the pixels."""
+    if (idx := idx_pictures(path)) is not None:
+        pixels = read_idx_pictures(idx)
+        if not len(pixels):
+            raise IllegalInput(f"{idx} has no pictures")
+        rows = tuple({"picture": place} for place in range(len(pixels)))
+        return WholeTable(("picture",), rows, tuple((picture,) for picture in pixels))
     found = sorted(file for file in path.rglob("*") if file.suffix.lower() in PICTURES) if path.is_dir() else [path]
     if not found:
-        raise IllegalInput(f"no pictures in {path}: expected files that end in {', '.join(PICTURES)}")
+        raise IllegalInput(f"no pictures in {path}: expected files that end in {', '.join(PICTURES)}, or IDX files")
     names = [str(file.relative_to(path)) if path.is_dir() else str(file) for file in found]
     return WholeTable(("file",), tuple({"file": name} for name in names), tuple((str(file),) for file in found))
 
 
-def unlabelled_pictures(files: Sequence[tuple[str]]) -> PictureFiles:
-    """Make rows of files without labels."""
-    paths = tuple(Path(file) for (file,) in files)
+def unlabelled_pictures(files: Sequence[tuple[str | NDArray[np.uint8]]]) -> PictureFiles | ImageRows:
+    """Make rows without labels of files, or of grey pictures as arrays of one size."""
+    if not isinstance(files[0][0], str):
+        return ImageRows(np.stack([pixels for (pixels,) in files])[:, None], np.zeros(len(files), np.int64))
+    paths = tuple(Path(str(file)) for (file,) in files)
     return PictureFiles(paths, np.zeros(len(paths), np.int64), file_digests(paths))
 
 

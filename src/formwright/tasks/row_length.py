@@ -24,7 +24,7 @@ class Cut:
     """How many of `rows` training rows are longer than `length` tokens; `longest` is the length of the longest.
 
     Long texts of questions are not truncated but read in several `windows`. `readable` is the maximum length of the
-    model.
+    model, and `fewer` the option by which 95 % of the rows fit into it, where there is one.
     """
 
     length: int
@@ -34,6 +34,7 @@ class Cut:
     readable: int
     windows: bool = False
     unit: str = "tokens"
+    fewer: str = ""
 
     @property
     def share(self) -> float:
@@ -56,7 +57,8 @@ class Cut:
         found = f"{some} training rows are longer than {self.length} {self.unit} and are {what}"
         if rounded(self.longest) <= self.readable:
             return f"{found}; --length {rounded(self.longest)} covers all"
-        return f"{found}; the longest has {self.longest:,} {self.unit}, and the model reads at most {self.readable}"
+        found += f"; the longest has {self.longest:,} {self.unit}, and the model reads at most {self.readable}"
+        return f"{found}; training with {self.fewer} covers {_COVERED:.0%}" if self.fewer else found
 
     def report(self, *, is_default: bool) -> str:
         """Say how many rows are cut, with a warning where they are many.
@@ -68,6 +70,17 @@ class Cut:
         bounded = is_default and self.is_many and self.length < self.readable
         bound = f"; the default is at most {self.length} {self.unit}, to save time" if bounded else ""
         return f"{'warning: ' if self.is_many and not self.windows else ''}{self.sentence}{bound}"
+
+
+def cut_by(kind: Kind, examples: Any, length: int, readable: int) -> Cut | None:
+    """Count the rows among the examples of a kind that a length truncates; None where nothing is ever truncated."""
+    if (uncut := examples.uncut) is None:
+        return None
+    fewer, covered = "", _covered(uncut) if len(uncut) else 0
+    if covered > readable and kind.fewer is not None:
+        fewer = kind.fewer(examples, covered, readable)
+    cut, longest = int((uncut > length).sum()), int(uncut.max(initial=0))
+    return Cut(length, len(uncut), cut, longest, readable, kind.windows, kind.reads, fewer)
 
 
 def cut_by_default(task: Task, vocabulary: int) -> tuple[NDArray[np.int64], Cut] | None:
@@ -97,8 +110,11 @@ def _sampled(rows: Any) -> Any:
 
 def covering(sizes: NDArray[np.int64]) -> int:
     """Return a length that cuts at most 5 % of the rows, rounded up to a multiple of 8, at least 16."""
-    ordered = np.sort(sizes)
-    return rounded(int(ordered[math.ceil(_COVERED * len(ordered)) - 1]))
+    return rounded(_covered(sizes))
+
+
+def _covered(sizes: NDArray[np.int64]) -> int:
+    return int(np.sort(sizes)[math.ceil(_COVERED * len(sizes)) - 1])
 
 
 def rounded(size: int) -> int:

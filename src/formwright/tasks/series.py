@@ -271,13 +271,19 @@ def _is_ts(path: Path) -> bool:
 
 def _archive_files(folder: Path) -> tuple[tuple[str, Path], ...]:
     """Return the training and test files of the archive in a folder, none without training series."""
+    found = _archive_splits(folder)
+    return tuple(sorted(found.items(), key=lambda one: one[0] != "train")) if "train" in found else ()
+
+
+def _archive_splits(folder: Path) -> dict[str, Path]:
+    """Return the files of the archive in a folder, by `train` and `test`."""
     with reading(folder):
         names = [path for path in sorted(folder.iterdir()) if _ARCHIVE.fullmatch(path.name)]
     found: dict[str, Path] = {}
     for path in sorted(names, key=_preference):
         split = _ARCHIVE.fullmatch(path.name).group(1).lower()  # type: ignore[union-attr]
         found.setdefault(split, path)
-    return tuple(sorted(found.items(), key=lambda one: one[0] != "train")) if "train" in found else ()
+    return found
 
 
 def _preference(path: Path) -> int:
@@ -287,9 +293,14 @@ def _preference(path: Path) -> int:
 def read_frames_files(path: Path, columns: Sequence[str] = ()) -> WholeTable:
     """Read series without labels, or recordings: a WAV file or a folder of them, or a file as for training.
 
-    `columns` are those of the labels, which may be missing here, and of the names of the series, if a row is one step.
+    Of a folder of the UCR archive, the test series are read. `columns` are those of the labels, which may be missing
+    here, and of the names of the series, if a row is one step.
     """
     label, by = (*columns, "", "")[:2]
+    if path.is_dir() and (splits := _archive_splits(path)):
+        if "test" not in splits:
+            raise IllegalInput(f"{path} has no test series; to read its training series, name {splits['train'].name}")
+        path = splits["test"]
     if path.is_dir() or path.suffix.lower() in RECORDINGS:
         return _recordings(path)
     if _is_ts(path) or _ARCHIVE.fullmatch(path.name):
@@ -311,7 +322,10 @@ def read_frames_files(path: Path, columns: Sequence[str] = ()) -> WholeTable:
 def _recordings(path: Path) -> WholeTable:
     files = sorted(file for file in path.rglob("*") if file.suffix.lower() in RECORDINGS) if path.is_dir() else [path]
     if not files:
-        raise IllegalInput(f"no recordings in {path}: expected files that end in {', '.join(RECORDINGS)}")
+        raise IllegalInput(
+            f"no recordings or series in {path}: expected files that end in {', '.join(RECORDINGS)}, or NAME_TEST.ts "
+            "or NAME_TEST.tsv of the UCR archive"
+        )
     names = [str(file.relative_to(path)) if path.is_dir() else str(file) for file in files]
     read = [read_wav(file) for file in files]
     texts = tuple((samples[:, None], rate) for samples, rate in read)

@@ -44,7 +44,7 @@ from formwright.tasks.metrics import metric
 from formwright.tasks.task import Task, first_rows
 from formwright.train.distil import Answers
 from formwright.train.fit import Training, fit, fresh_model, task_stream
-from formwright.train.hyperparameters import Hyperparameters
+from formwright.train.hyperparameters import AUGMENTATIONS, Hyperparameters
 from formwright.train.judge import answers, batch_of, constant_baseline, judge
 from formwright.train.loop import scores_of
 from formwright.train.prepare import Prepared, prepare
@@ -101,6 +101,8 @@ class KindContract(ABC):
             late = value.func if isinstance(value, partial) else value
             if isinstance(late, Late):
                 assert callable(late.function), f"{field.name} names no function"
+        assert set(kind.augmentations) <= set(AUGMENTATIONS.names()), "augmentations that are not registered"
+        assert all(callable(AUGMENTATIONS.get(name)) for name in kind.augmentations)
 
     # --- rows and arrays ---------------------------------------------------------------------------------------------
 

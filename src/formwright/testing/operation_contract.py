@@ -10,6 +10,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -33,6 +34,7 @@ from formwright.nn.build import build, skeleton
 from formwright.nn.deploy import export
 from formwright.nn.inherit import Slots, inherit
 from formwright.nn.inherit import run as run_inherited
+from formwright.nn.latency import measured_table
 from formwright.nn.layer_modules import operation_module
 from formwright.nn.settings import Settings
 from formwright.nn.stack_context import Cache, StackContext
@@ -41,6 +43,7 @@ from formwright.space.elastic_parts import ElasticPart, elastic_parts, resized
 from formwright.supernet.groups import axes_of, groups, stream_groups
 
 _MEMORY, _TOKENS, _WORDS = 12, 9, 50
+_products = partial(macs, length=_TOKENS)
 
 
 class OperationContract(ABC):
@@ -190,6 +193,22 @@ class OperationContract(ABC):
                     assert list(map(list, tensor.axes)) == axes, (name, part.field)
         assert shrunk == declared, "give an example in which each elastic field is large enough to be lessened"
 
+    def test_its_elastic_parts_are_measured_and_added_up(self) -> None:
+        """On a machine that takes a millisecond for a product, parts take what the products of smaller designs say."""
+        for operation in self.examples():
+            for place in (one for one in operation.PLACES if one != "branch"):  # parts of cells are not measured
+                card = _card(operation, place, self.width, operation)
+                if not _parts_of(card) and not isinstance(operation, Identity):
+                    with pytest.raises(IllegalInput, match=re.escape(operation.TYPE)):
+                        measured_table(card, measured=_products)
+                    continue
+                table, whole = measured_table(card, measured=_products), _products(card)
+                assert table(card) == pytest.approx(whole), operation
+                for part, smaller in self.smaller_cards(card):
+                    # sizes between those that are measured are interpolated, which is not exact
+                    saved = pytest.approx(whole - _products(smaller), rel=0.1, abs=1e-6 * whole)
+                    assert table(card) - table(smaller) == saved, (operation, part.field)
+
     @torch.no_grad()
     def test_members_of_a_group_and_the_hidden_size_may_be_put_into_any_order(self) -> None:
         """Importance moves the members of a group to the front in all tensors, which must not change the function."""
@@ -262,12 +281,12 @@ class OperationContract(ABC):
                 yield _card(self.larger(operation), place, 2 * self.width)
 
     def smaller_cards(self, card: Card) -> Iterator[tuple[ElasticPart, Card]]:
-        """Yield a design with one less of each elastic field of its operation that can be lessened."""
+        """Yield a design whose first layer has one less of each elastic field of its operation that can be lessened."""
         stack = card.stacks[-1]
         for part in _parts_of(card):
             size = part.most - (2 if part.cut == "centred" else 1)  # the ends of a kernel go together
             if size >= max(part.least, 1):
-                last = replace(stack, layers=(resized(stack.layers[0], {part.name: size}),))
+                last = replace(stack, layers=(resized(stack.layers[0], {part.name: size}), *stack.layers[1:]))
                 in_decoder = card.decoder is stack
                 yield part, replace(card, decoder=last) if in_decoder else replace(card, encoder=last)
 

@@ -69,7 +69,8 @@ class Projected(Update):
 
     g0 is the gradient of the first loss of a step, that of the largest design; g1 is the sum of all others. Where
     <g0, g1> < 0 the step follows g0 + (1 + c) g1 with c = -<g0, g1> / |g1|^2, at most 2: the largest design gives way.
-    That is what the authors' code does; the paper's words are the other way round, which is `changes="others"`.
+    That is what the authors' code does; the paper's words are the other way round, which is `changes="others"`. Both
+    gradients are kept until the step ends, which is most of its memory where a batch has few rows.
     """
 
     NAME: ClassVar[str] = "projected"

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from formwright.arch.card import Card
-from formwright.arch.heads import HeadSpec, Task
+from formwright.arch.heads import HeadSpec
 from formwright.core.errors import IllegalInput
 from formwright.nn.build import initialise
 from formwright.nn.hf.config import FormwrightConfig
@@ -30,7 +30,7 @@ class FormwrightPreTrainedModel(PreTrainedModel):
 
     config_class = FormwrightConfig
     base_model_prefix = "transformer"
-    task: Task | None = None
+    task: str | None = None
     _supports_sdpa = True
     _no_split_modules = ("BlockLayer", "CellLayer")
 

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from formwright.arch.card import Card
 from formwright.arch.embeddings import TokenEmbedding
-from formwright.arch.heads import HeadSpec, Task
+from formwright.arch.heads import HeadSpec
 from formwright.core.errors import IllegalDesign, IllegalInput
 from formwright.nn.build import skeleton
 from formwright.nn.hf.checkpoint_files import CONFIG, TOKENIZER_FILES, read_json, read_weights, single
@@ -139,7 +139,7 @@ def head_spec(config: Mapping[str, Any], labels: tuple[str, ...]) -> HeadSpec | 
     task = task_of(name)
     if task is None:
         return None
-    return HeadSpec(cast(Task, task), len(labels) or 2, multi_label=config.get("problem_type") == MULTI_LABEL)
+    return HeadSpec(task, len(labels) or 2, multi_label=config.get("problem_type") == MULTI_LABEL)
 
 
 def label_names(config: Mapping[str, Any]) -> tuple[str, ...]:

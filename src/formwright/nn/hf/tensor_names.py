@@ -6,8 +6,6 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from formwright.arch.heads import Task
-
 PARTS = ("weight", "bias")  # of a linear map or a norm
 QUERY_KEY_VALUE = ("query", "key", "value")
 
@@ -20,7 +18,7 @@ class HeadNames:
     of the layers, and otherwise gelu.
     """
 
-    task: Task
+    task: str
     tensors: Mapping[str, str]
     pooler: str | None = None
     tied: str | None = None
