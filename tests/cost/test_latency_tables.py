@@ -273,3 +273,9 @@ def test_times_of_operations() -> None:
 def test_invalid_operation_times_are_refused(data: object) -> None:
     with pytest.raises(IllegalInput):
         OperationTimes.from_json(data)
+
+
+def test_a_size_whose_measurement_is_0_leaves_the_operation_the_time_of_its_other_size() -> None:
+    parts = {"mixer_experts": {0: 0.0, 1: 2.0, 4: 8.0}, "mixer_channels": {0: 0.0, 1: 0.0, 3: 0.0}}
+    table = LatencyTable({16: PartTimes.of_parts(parts, 1.0)})
+    assert table(Card(encoder=Stack(_TABLE, (Block(16, Both(4, 1)),)))) == 1.0 + 8.0

@@ -329,3 +329,10 @@ def test_the_page_is_given_every_scored_part_and_the_sums_of_several_maps() -> N
     assert found.parts["mixer_experts"] == ((0, 6), ((0,), (3, 6)))
     assert found.parts["channels"][0] == (96, 48)
     assert "Mixer experts" in draw_space(found)
+
+
+def test_the_goals_are_the_costs_of_the_targets_and_then_the_others_to_minimise(tmp_path: Path) -> None:
+    made = compression(tmp_path, targets=("params=60%",))
+    run = begun(made.changed({"search": replace(made.named["search"], minimise=("macs", "params"))}), tmp_path / "out")
+    search: Any = run.pipeline.named["search"]
+    assert search.objectives == ("accuracy:max", "params:min", "macs:min")

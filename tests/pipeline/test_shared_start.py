@@ -2,6 +2,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+import torch
 from tests.train.cases import ENCODER, few
 
 from formwright.arch.card import Card
@@ -46,3 +47,11 @@ def test_weights_of_a_model_without_a_head_are_found_by_the_names_of_one_with_a_
     found = StartWeights.read("a folder", few("mini-glue/sst2"))
     assert found.weights.keys() == {f"transformer.{name}" for name in bare.weights}
     assert found.weights.keys() <= found.tensors.keys()
+
+
+def test_maps_that_the_other_model_has_are_not_overwritten_in_a_library() -> None:
+    known, new = "transformer.encoder.projections.1.weight", "transformer.encoder.projections.2.weight"
+    own = {f"{name}@map": torch.full((2, 2), 3.0) for name in (known, new)}
+    assert shared_start._pass_through(own, {known: torch.zeros(2, 2)}) == 1
+    assert own[f"{known}@map"].tolist() == [[3, 3], [3, 3]]
+    assert own[f"{new}@map"].tolist() == [[1, 0], [0, 1]]

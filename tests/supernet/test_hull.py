@@ -191,3 +191,18 @@ def test_designs_that_group_channels_into_other_heads_are_found(name: str, regro
 
 def test_what_is_larger_than_the_whole_is_not_grouped_into_other_heads() -> None:
     assert regrouped_heads(SPACE, find_hull(SPACE).smallest) == ""
+
+
+def test_the_climb_to_an_end_goes_on_while_one_choice_makes_room_for_another() -> None:
+    """A layer that is wider than the next one has one channel: each round over the choices lets one more layer grow."""
+    whole = find_hull(SPACE).largest
+    (block, *_) = whole.encoder.layers
+    layers = {f"wide-{times}": replace(block, feed_forward=(8 * times,)) for times in range(1, 9)}
+
+    def build_card(design: Any) -> Card:
+        pairs = zip(design.names, (*design.names[1:], "wide-8"), strict=True)
+        found = tuple(layers[one] if one <= other else replace(block, feed_forward=(1,)) for one, other in pairs)
+        return replace(whole, encoder=replace(whole.encoder, layers=found))
+
+    hull = find_hull(Space("steps", Record.of(names=Repeat(Choice(tuple(layers)), 6)), build_card))
+    assert [layer.feed_forward for layer in hull.largest.encoder.layers] == [(64,)] * 6

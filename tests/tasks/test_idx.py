@@ -188,3 +188,9 @@ def test_pictures_of_another_size_than_the_training_pictures_are_refused(tmp_pat
     reader = PictureReader.fit(view.train, PatchEmbedding(4, 2, 16, channels=1))
     with pytest.raises(IllegalInput, match=r"validation-images.*8, 8.*4, 4"):
         reader.examples(view.validation)
+
+
+def test_of_packed_and_unpacked_pictures_without_labels_the_unpacked_ones_are_read(tmp_path: Path) -> None:
+    pixels, _ = write_pictures(tmp_path, "t10k", 5)
+    write_idx(tmp_path / "t10k-images-idx3-ubyte.gz", pixels[:2])
+    assert len(read_picture_files(tmp_path).rows) == 5

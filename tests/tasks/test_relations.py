@@ -133,3 +133,10 @@ def test_a_pretrained_model_gets_room_for_new_tokens() -> None:
     assert more.weights[name][320:].allclose(imported.weights[name].mean(0).expand(4, -1))
     assert more.checked(Path("here")).model() is not None
     assert imported.with_room(320) is imported
+
+
+def test_the_label_of_a_row_of_a_table_may_name_a_marker(tmp_path: Path) -> None:
+    rows = (f"the <e1>house</e1> {place} is <e2>red</e2>,{('<e1> has <e2>', 'none')[place % 2]}" for place in range(30))
+    (tmp_path / "mine.csv").write_text("\n".join(("words,relation", *rows)))
+    task = load_task(str(tmp_path / "mine.csv"), text=("words",), label="relation", kind="relations")
+    assert task.labels == ("<e1> has <e2>", "none")

@@ -100,3 +100,9 @@ def test_another_package_brings_a_change(monkeypatch: pytest.MonkeyPatch) -> Non
     prepared, recipe = prepare(few("digits"), VISION, 0), Hyperparameters(10, augment="negative")
     plain = task_stream(prepared, replace(recipe, augment="")).batch(3).inputs
     assert torch.equal(task_stream(prepared, recipe).batch(3).inputs, -plain)
+
+
+def test_every_change_is_made_of_what_the_one_before_it_made() -> None:
+    rng = derive(0, "augment", 3)
+    expected = flip(shift(PICTURES, rng), rng)
+    assert torch.equal(Augmented(Unchanging(), 0, ("shift", "flip")).batch(3).inputs, expected)

@@ -261,6 +261,7 @@ class Search(Stage, Planned):
         return searcher(usual_searcher(space, max(goals, 1)))
 
     def _training(self, run: StageRun, task: "Task") -> TrainingChoice:
+        from formwright.pipeline.run_folder import kept_stage
         from formwright.tasks.row_length import FROM_SCRATCH
         from formwright.train.device import choose_device, device_name
         from formwright.train.hyperparameters import usual_steps
@@ -269,6 +270,7 @@ class Search(Stage, Planned):
         training, rows = self.training, len(task.search_view().train)
         if training.steps is None:
             training = replace(training, steps=usual_steps(training.default_steps, rows, training.batch))
+        training = training.with_threads(getattr(kept_stage(run), "training", None))
         # of a cluster, each worker has a device of its own
         device = device_name(training.device) if run.options.ray else choose_device(_device(training, run)).type
         training = replace(training, device=device)

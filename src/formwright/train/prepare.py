@@ -15,7 +15,7 @@ from formwright.space.zoo import SPACES
 from formwright.tasks.encode import Encoded, Ragged, encode_rows
 from formwright.tasks.kind import kind_of
 from formwright.tasks.preprocessor import Preprocessor
-from formwright.tasks.row_length import LEAST, PIECES, Cut, covering, uncut_sizes
+from formwright.tasks.row_length import LEAST, PIECES, Cut, covering, cut_by, uncut_sizes
 from formwright.tasks.rows import PlainText, TextRows
 from formwright.tasks.task import Task
 from formwright.tasks.tokeniser import Tokeniser
@@ -129,12 +129,7 @@ def positions(card: Card) -> int:
 
 def cut_rows(prepared: Prepared, card: Card) -> Cut | None:
     """Count the training rows that are truncated; None for images and for texts that are divided without loss."""
-    uncut = prepared.train.examples.uncut
-    if uncut is None:
-        return None
-    longer, longest = int((uncut > prepared.length).sum()), int(uncut.max(initial=0))
-    kind = kind_of(prepared.task)
-    return Cut(prepared.length, len(uncut), longer, longest, positions(card), kind.windows, kind.reads)
+    return cut_by(kind_of(prepared.task), prepared.train.examples, prepared.length, positions(card))
 
 
 def usual_length(task: Task, card: Card, most: int, tokeniser: Any = None, least: int = LEAST) -> int:
