@@ -55,3 +55,12 @@ def test_texts_are_written_with_the_beams_that_the_folder_records(
     monkeypatch.setattr(module, "judged", judged)
     with pytest.raises(Seen):
         repeat_score(loaded, SPANS, "validation")
+
+
+@pytest.mark.parametrize(
+    ("kind", "recorded", "length"),
+    [("masked-lm", 8, 8), ("masked-lm", 0, 16), ("masked-lm", None, 16), ("sequence-classification", 8, 16)],
+)
+def test_pieces_of_text_have_the_length_that_was_recorded_if_one_was(kind: str, recorded: Any, length: int) -> None:
+    loaded: Any = SimpleNamespace(evaluation={"length": recorded}, length=16)
+    assert module._length(loaded, SimpleNamespace(kind=kind)) == length

@@ -1,6 +1,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from tests.pipeline.test_train_shared import Lines
 from tests.tasks.test_idx import write_idx
 
 from formwright.api import run
+from formwright.arch.embeddings import PatchEmbedding
 from formwright.compose import compose_search
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
@@ -23,6 +25,7 @@ from formwright.pipeline.task_choice import TaskChoice
 from formwright.pipeline.train_shared import TrainShared
 from formwright.recipes import RECIPES
 from formwright.recipes.autoformer import autoformer
+from formwright.recipes.subnetworks import _loss
 from formwright.supernet.lessons import Labels
 from formwright.supernet.rules import Uniform
 
@@ -71,7 +74,6 @@ PICTURES: dict[str, tuple[Callable[[Path], TaskChoice], str]] = {
     "grey of 8": (lambda folder: files(folder, 8, "L"), "autoformer-nano"),
     "grey of 28": (lambda folder: files(folder, 28, "L"), "autoformer-nano-28"),
     "grey of 100": (lambda folder: files(folder, 100, "L"), "autoformer-nano-32"),
-    "text": (lambda _: TaskChoice("mini-glue/rte"), "autoformer-nano"),
     "arrays of 20": (lambda folder: arrays(folder, 20), "autoformer-nano"),
 }
 
@@ -93,10 +95,15 @@ def test_a_space_that_the_user_names_is_kept_and_the_task_is_not_read(name: str,
         RECIPES.get(name)(absent)
 
 
-@pytest.mark.parametrize(("pictures", "told"), [("text", "reads images"), ("arrays of 20", "20 pixels a side")])
-def test_what_no_nano_space_reads_is_refused_with_the_reason(pictures: str, told: str, tmp_path: Path) -> None:
-    with pytest.raises(IllegalInput, match=told):
-        plan_run(PipelineRun(autoformer(PICTURES[pictures][0](tmp_path)), tmp_path / "out"))
+def test_pictures_of_a_size_that_no_small_space_reads_are_refused_with_it(tmp_path: Path) -> None:
+    with pytest.raises(IllegalInput, match="20"):
+        plan_run(PipelineRun(autoformer(arrays(tmp_path, 20)), tmp_path / "out"))
+
+
+def test_a_task_without_pictures_needs_a_space() -> None:
+    with pytest.raises(IllegalInput, match=r"(?s)mini-glue/rte.*list spaces"):
+        autoformer(TaskChoice("mini-glue/rte"))
+    assert spaces(autoformer(TaskChoice("mini-glue/rte"), space="flexibert-nano")) == {"flexibert-nano"}
 
 
 def test_plans_and_files_name_the_space_and_pictures_that_it_shrinks_are_reported(tmp_path: Path) -> None:
@@ -121,3 +128,10 @@ def test_a_run_on_arrays_of_28_pixels_resumes_with_its_space(tmp_path: Path, mon
     first, again = (run(made, tmp_path / "run", settings=quick, workers=1) for _ in range(2))
     assert [trial.request.card.digest for trial in again.trials] == [one.request.card.digest for one in first.trials]
     assert spaces(Pipeline.from_json(RunRecord.read(tmp_path / "run").pipeline)) == {"autoformer-nano-28"}
+
+
+def test_lost_colours_are_worse_than_lost_pixels_and_these_worse_than_large_designs() -> None:
+    pictures = SimpleNamespace(usual_size=(40, 3))
+    designs = [PatchEmbedding(side, 4, 8, channels) for side, channels in ((40, 3), (48, 3), (8, 3), (40, 1), (8, 1))]
+    losses = [_loss(pictures, one) for one in designs]
+    assert losses == sorted(losses)

@@ -1,9 +1,11 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import in_one_process
 
 from formwright.api import run
+from formwright.core.errors import IllegalInput
 from formwright.pipeline.run import PipelineRun
 from formwright.pipeline.search import Search
 from formwright.pipeline.task_choice import TaskChoice
@@ -35,6 +37,16 @@ def test_a_front_has_two_goals_unless_others_are_given(
     made = linas(DIGITS, objectives=objectives)
     (search,) = made.of_kind(Search)
     assert search.resolved(PipelineRun(made, tmp_path).stage(search)).objectives == expected
+
+
+def test_costs_to_minimise_are_added_to_the_own_goal_alone(tmp_path: Path) -> None:
+    made = linas(DIGITS)
+    (search,) = made.of_kind(Search)
+    stage = PipelineRun(made, tmp_path).stage(search)
+    found = replace(search, minimise=("accuracy", "params")).resolved(stage)
+    assert (found.objectives, found.minimise) == (("accuracy:max", "params:min"), ())
+    with pytest.raises(IllegalInput, match="macs:min"):
+        replace(search, objectives=("accuracy:max",)).resolved(stage)
 
 
 @pytest.mark.slow

@@ -92,6 +92,20 @@ def test_spaces_that_choose_between_kinds_have_ends_by_size(name: str) -> None:
     assert params(hull.smallest) <= min(sizes) < max(sizes) <= params(hull.largest)
 
 
+@pytest.mark.parametrize("name", ["flexibert-nano", "magic-nano", "fast-bert-nano"])
+def test_no_other_start_leads_beyond_an_end_between_kinds(name: str) -> None:
+    space = load_space(name)
+    hull = find_hull(space)
+    for seed in range(4):
+        for sign, end in ((1, hull.largest), (-1, hull.smallest)):
+            design, size = space.sample(derive(seed, "other start")), -float("inf")
+            while (found := max(space.neighbours(design), key=lambda one: sign * params(space.card(one)))) and (
+                sign * params(space.card(found)) > size
+            ):
+                design, size = found, sign * params(space.card(found))
+            assert size <= sign * params(end)
+
+
 def test_ends_between_kinds_are_found_though_samples_hardly_show_them() -> None:
     """One of 8^12 designs has the widest layer everywhere; twelve have one layer, and that the narrowest."""
     (block, *_) = find_hull(SPACE).largest.encoder.layers

@@ -1,4 +1,4 @@
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import ClassVar
 
@@ -30,9 +30,11 @@ from formwright.supernet.lessons import (
     LessonContext,
     StepAnswers,
     TwoStage,
+    divisor,
 )
 from formwright.supernet.network import SuperNetwork
 from formwright.supernet.rules import Largest, Phases, ProgressiveShrinking, Rule, Sandwich, Uniform
+from formwright.tasks.encode import IGNORED
 from formwright.train.distil import Answers, Mix, distilled
 from formwright.train.hyperparameters import Hyperparameters
 from formwright.train.loop import train
@@ -221,3 +223,9 @@ def test_designs_of_a_step_hardly_need_more_memory_than_one_even_for_scores_of_a
     one = peak(lesson, 1)
     assert one > 4 * 96 * WORDS  # the scores of a design at least
     assert peak(lesson, 4) <= 1.3 * one
+
+
+def test_a_design_whose_rows_have_no_labels_does_not_count() -> None:
+    batch = Batch(torch.zeros(2, 2), torch.tensor([[0, 1], [IGNORED, IGNORED]]))
+    rows = [replace(batch, inputs=batch.inputs[[row]], labels=batch.labels[[row]]) for row in range(2)]
+    assert [1 / divisor(said(scores(1), scores(2)), one, batch) for one in rows] == [1, 0]

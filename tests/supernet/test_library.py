@@ -1,6 +1,7 @@
 """Libraries of weights: what they hold, how designs read them, and that files give back what they were given."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -10,12 +11,15 @@ from formwright.arch.declared import tensors_of
 from formwright.arch.embeddings import TokenEmbedding
 from formwright.arch.heads import HeadSpec
 from formwright.arch.layers import Block, Stack
-from formwright.arch.ops import Attention, Relative
+from formwright.arch.ops import Attention, LightweightConvolution, Relative
 from formwright.arch.tensors import Factor, Tensor
 from formwright.core.errors import IllegalInput
 from formwright.core.rng import derive
 from formwright.nn.build import build
 from formwright.nn.settings import Settings
+from formwright.space.combinators import Choice, Record
+from formwright.space.repeat import Repeat
+from formwright.space.space import Space
 from formwright.space.zoo import load_space
 from formwright.supernet.hull import find_hull, with_raised
 from formwright.supernet.library import (
@@ -234,3 +238,18 @@ def test_maps_are_taken_over_without_an_addition_but_not_from_another_kind(mixer
     take_over(mine, tensors_of(own), known, tensors_of(other), without_additions=True)
     for name in ("encoder.layers.0.mixer.query_key_value.weight", "encoder.layers.0.mixer.output.weight"):
         assert torch.equal(mine[name], known[name]) == taken
+
+
+def test_a_kind_that_the_smallest_design_alone_has_is_held() -> None:
+    """Eight of 8^8 designs have a convolution: their only layer is the narrowest one."""
+    words, rare = TokenEmbedding(50, 16, length=8), Block(16, LightweightConvolution(3, 2), (8,))
+    layers = {"none": ()} | {f"wide-{times}": (Block(16, Attention(2, 8), (8 * times,)),) for times in range(1, 8)}
+
+    def build_card(design: Any) -> Card:
+        found = tuple(layer for name in design.names for layer in layers[name])
+        return Card(encoder=Stack(words, (rare,) if found == layers["wide-1"] else found))
+
+    space = Space("rare", Record.of(names=Repeat(Choice(tuple(layers)), 8)), build_card)
+    smallest = find_hull(space).smallest
+    assert smallest.encoder.layers == (rare,)
+    assert library_of(space).holds(tensors_of(smallest))

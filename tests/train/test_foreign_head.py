@@ -5,7 +5,8 @@ from dataclasses import replace
 from importlib.metadata import EntryPoint
 
 import pytest
-from tests.train.cases import few
+import torch
+from tests.train.cases import ENCODER, few
 from torch import Tensor, nn
 
 from formwright.arch.card import Card
@@ -14,6 +15,7 @@ from formwright.arch.heads import HEADS, Head, HeadSpec, check_head
 from formwright.arch.tensors import STREAM, Factor, linear
 from formwright.arch.tensors import Tensor as Declared
 from formwright.core.errors import IllegalInput, UnknownName
+from formwright.nn.build import build
 from formwright.nn.hf.config_fields import class_name
 from formwright.nn.settings import Settings
 from formwright.nn.transformer import Output
@@ -84,7 +86,33 @@ def test_no_model_folder_can_hold_it() -> None:
         class_name(find_hull(load_space("supershaper-nano")).largest, "two-layers")
 
 
+@pytest.mark.parametrize("module", ["", "nowhere:Head", f"{__name__}:Absent"])
+def test_a_head_whose_module_is_not_there_is_refused_by_name(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{__name__}.TWO_LAYERS", replace(TWO_LAYERS, module=module))
+    with pytest.raises(IllegalInput, match="two-layers"):
+        build(find_hull(load_space("supershaper-nano")).smallest, head=HeadSpec("two-layers"))
+
+
 def test_an_unknown_head_is_refused_with_the_nearest() -> None:
     card = find_hull(load_space("autotinybert-nano")).largest
     with pytest.raises(UnknownName, match="two-layers"):
         check_head(card, HeadSpec("two-layer"))
+
+
+class Lookup(nn.Module):
+    """Score all tokens by the token table."""
+
+    def __init__(self, *_: object) -> None:
+        super().__init__()
+
+    def forward(self, hidden: Tensor, table: Tensor) -> Tensor:
+        return hidden @ table.T
+
+
+LOOKUP = Head(tensors=lambda card, spec: iter(()), module=f"{__name__}:Lookup", reads_table=True)
+
+
+def test_a_head_that_reads_the_token_table_is_called_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(HEADS._entries(), "lookup", EntryPoint("lookup", f"{__name__}:LOOKUP", HEADS.group))
+    model, words = build(ENCODER, head=HeadSpec("lookup")).eval(), torch.arange(6).view(2, 3)
+    assert torch.equal(model(words), model.transformer(words).hidden @ model.token_table.T)

@@ -88,3 +88,11 @@ def test_where_nothing_is_asked_for_the_loss_is_0_and_has_a_gradient() -> None:
     for loss in (loss_of("masked-lm")(scores, batch), distillation(scores, scores.detach())):
         loss.backward()
         assert loss == 0
+
+
+def test_rows_all_of_whose_labels_are_ignored_have_a_loss_of_0() -> None:
+    scores = torch.randn(1, 3, 5, requires_grad=True)
+    loss = loss_of("token-classification")(scores, Batch(NOTHING, torch.full((1, 3), -100)))
+    loss.backward()
+    assert loss == 0
+    assert torch.equal(scores.grad, torch.zeros(1, 3, 5))

@@ -134,9 +134,15 @@ def find_head(name: str) -> Head:
     """Return the declaration of a head; raise `UnknownName` where there is none."""
     if name in _OWN:
         return _OWN[name]
-    if name in HEADS.names():
-        return HEADS.get(name)
-    raise UnknownName("head", name, [*_OWN, *HEADS.names()])
+    if name not in HEADS.names():
+        raise UnknownName("head", name, [*_OWN, *(one for one in HEADS.names() if one not in _OWN)])
+    found = HEADS.get(name)
+    if ":" not in found.module:
+        raise IllegalInput(
+            f"the head {name!r} of another package names no module that runs it: give its Head the field module, such "
+            f"as 'package.module:Class', not {found.module!r}"
+        )
+    return found
 
 
 def check_head(card: Card, spec: HeadSpec) -> None:

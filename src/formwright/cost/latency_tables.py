@@ -46,14 +46,16 @@ class PartTimes:
         return cls(rest, heads, channels, cross, further=further)
 
     def of_part(self, name: str, size: int) -> float:
-        return _between(self._times(name), size)
+        return _between(name, self._times(name), size)
 
     def _times(self, name: str) -> Times:
         if name in _FIELDS:
             return cast(Times, getattr(self, _FIELDS[name]))
         if name not in self.further:
             known = ", ".join((*_FIELDS, *self.further))
-            raise IllegalInput(f"the latency table has times of {known}, and none of {name}")
+            raise IllegalInput(
+                f"the latency table has times of {known}, and none of {name}: measure the parts of this model again"
+            )
         return self.further[name]
 
     def of_stack(self, stack: Stack) -> float:
@@ -147,10 +149,13 @@ def _by_width(name: str, data: Any) -> dict[int, Any]:
     return {int(width): value for width, value in data.items()}
 
 
-def _between(times: Mapping[int, float], width: int) -> float:
+def _between(name: str, times: Mapping[int, float], width: int) -> float:
     known = sorted(times)
     if not known[0] <= width <= known[-1]:
-        raise IllegalInput(f"the latency table covers widths from {known[0]} to {known[-1]}, not {width}")
+        raise IllegalInput(
+            f"the latency table has times of {known[0]} to {known[-1]} {name}, not of {width}: measure the parts of "
+            "this model again"
+        )
     return float(np.interp(width, known, [times[one] for one in known]))
 
 

@@ -63,7 +63,7 @@ def find_task(loaded: LoadedModel, name: str | None, given: Mapping[str, Any]) -
     same or both are files, because a renamed or moved file keeps its columns.
     """
     recorded = dict((loaded.evaluation or {}).get("task") or {})
-    if name is None and not recorded:
+    if name is None and not recorded.get("name"):
         raise IllegalInput(f"{loaded.folder} does not say which task its model is for; name one with --task")
     own = recorded.pop("name", None)
     same = name is None or (
@@ -83,7 +83,8 @@ def find_task(loaded: LoadedModel, name: str | None, given: Mapping[str, Any]) -
 
 def _is_here(own: str) -> bool:
     """Return whether a recorded task needs no path: one with a name, a dataset of the hub, or a file that is there."""
-    return own in (*TASKS.names(), *FROM_DATA) or "/" in own or os.path.exists(own)
+    in_hub = own.count("/") == 1 and not is_a_path(own)
+    return own in (*TASKS.names(), *FROM_DATA) or in_hub or os.path.exists(own)
 
 
 def repeat_score(loaded: LoadedModel, task: Task, split: Split) -> RepeatedScore:

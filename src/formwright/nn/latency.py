@@ -157,9 +157,8 @@ def _sizes_of(name: str, stack: Stack) -> tuple[ElasticPart, ...]:
     without = sizeless_operations(layer) if isinstance(layer, Block) else (layer.TYPE,)
     if without or not found:
         raise IllegalInput(
-            f"the latency of this {name} cannot be added up from its parts: its layers have "
-            f"{next(iter(without), 'identity')}, which has no size that may be smaller, and so no measured parts. "
-            f"{_INSTEAD}"
+            f"the latency of this {name} cannot be added up from its parts: its layers contain the operation "
+            f"{next(iter(without), 'identity')!r}, of which no smaller version can be measured. {_INSTEAD}"
         )
     return found
 

@@ -1,11 +1,14 @@
 """A transformer with a task head, in plain torch: what is trained, evaluated and exported."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from formwright.arch.card import Card
 from formwright.arch.heads import HeadSpec, check_head, find_head, token_table
+from formwright.core.errors import IllegalInput
 from formwright.core.registry import Late
 from formwright.nn.layer_modules import ACTIVATIONS
 from formwright.nn.settings import Settings
@@ -91,8 +94,15 @@ _OWN: dict[str, type[nn.Module]] = {
 def head_module(card: Card, spec: HeadSpec, settings: Settings) -> nn.Module:
     """Build the head of a task; raise if the design cannot have it."""
     check_head(card, spec)
-    found: type[nn.Module] = _OWN.get(spec.task) or Late(find_head(spec.task).module).function  # type: ignore[assignment]
-    return found(card, spec, settings)
+    return (_OWN.get(spec.task) or _of_package(spec.task))(card, spec, settings)
+
+
+def _of_package(name: str) -> Callable[..., nn.Module]:
+    module = find_head(name).module
+    try:
+        return Late(module).function
+    except (ImportError, AttributeError) as error:
+        raise IllegalInput(f"the head {name!r} names the module {module}, which cannot be loaded: {error}") from error
 
 
 class TaskModel(nn.Module):

@@ -92,8 +92,8 @@ def operations_of(space: Space) -> tuple[str, ...]:
     operations = tuple(one for one in options if isinstance(one, str))
     if not operations or len(operations) < len(options):
         raise IllegalInput(
-            f"the layers of space {space.name!r} do not choose between operations; use a space such as magic-nano or "
-            "fast-bert-nano"
+            f"the layers of space {space.name!r} do not choose between operations: name a space of chains, whose "
+            "layers do (`formwright list spaces`)"
         )
     return operations
 

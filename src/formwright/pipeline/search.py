@@ -20,6 +20,7 @@ from formwright.pipeline.forecast import BYTES, Forecast
 from formwright.pipeline.limits import ALWAYS, Limits
 from formwright.pipeline.plan import SLOWED, Planned, WorkAmount
 from formwright.pipeline.run import Interrupted, StageRun
+from formwright.pipeline.run_folder import kept_stage
 from formwright.pipeline.search_checks import check_search
 from formwright.pipeline.task_choice import USUAL_LENGTH, TaskChoice, TrainingChoice
 from formwright.search.baselines import First
@@ -246,11 +247,19 @@ class Search(Stage, Planned):
         if found.evaluator is None:
             staged = found.searcher is not None and found.searcher.trains_in_slices
             found = replace(found, evaluator=TrainInStages() if staged else TrainFully())
+        if found.objectives and found.minimise:
+            added = ", ".join(f"{name}:min" for name in found.minimise)
+            raise IllegalInput(
+                f"minimise ({', '.join(found.minimise)}) adds costs to the task's own goal, and objectives are given: "
+                f"add {added} to them, or leave one of the two out"
+            )
         if not found.objectives:
             assert found.evaluator is not None
+            own = own_goal(found.evaluator, task)
             # and the costs of the targets that a space is drawn up for
             lowered = dict.fromkeys((*getattr(found.space, "lowers", ()), *found.minimise))
-            found = replace(found, objectives=(own_goal(found.evaluator, task), *(f"{name}:min" for name in lowered)))
+            goals = [f"{name}:min" for name in lowered if name != own.partition(":")[0]]
+            found = replace(found, objectives=(own, *goals), minimise=())
         if found.searcher is None:
             found = replace(found, searcher=found.usual_searcher(found.found_space(run)))
         return found if task is None else replace(found, training=found._training(run, task))
@@ -261,7 +270,6 @@ class Search(Stage, Planned):
         return searcher(usual_searcher(space, max(goals, 1)))
 
     def _training(self, run: StageRun, task: "Task") -> TrainingChoice:
-        from formwright.pipeline.run_folder import kept_stage
         from formwright.tasks.row_length import FROM_SCRATCH
         from formwright.train.device import choose_device, device_name
         from formwright.train.hyperparameters import usual_steps
@@ -355,8 +363,6 @@ def stop_reason(opened: "Opened") -> str:
 
 def _device(training: TrainingChoice, run: StageRun) -> str:
     """Name the device that was asked for; a run that is resumed keeps the one that `auto` stood for."""
-    from formwright.pipeline.run_folder import kept_stage
-
     kept = getattr(kept_stage(run), "training", None) if training.device == "auto" else None
     return training.device if kept is None else str(kept.device)
 

@@ -12,7 +12,7 @@ from formwright.core.records import History
 from formwright.pipeline.evaluators import EvaluatorPart, Setting, Weights
 from formwright.pipeline.plan import SLOWED, WorkAmount
 from formwright.space.space import Space
-from formwright.supernet.hull import find_hull, reads_all
+from formwright.supernet.hull import find_hull, has_order, reads_all
 
 if TYPE_CHECKING:
     from formwright.arch.card import Card
@@ -58,7 +58,7 @@ class SharedSubnetworks(EvaluatorPart):
         if not hasattr(self._stage, "found_space") or not hasattr(run.stage, "space"):
             return False
         own: Space = self._stage.found_space(run)
-        return own == run.space(run.stage.space) and find_hull(own).whole
+        return own == run.space(run.stage.space) and has_order(own) and find_hull(own).whole
 
     def check_space(self, run: "StageRun", space: Space) -> None:
         """Refuse a space whose designs cannot read their weights, where that is known before they are trained."""

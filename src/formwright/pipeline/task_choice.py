@@ -70,7 +70,7 @@ class TrainingChoice:
     device: str = option("auto", "where models run: auto, cpu, cuda or mps", extent=True)
     default_steps: int = option(300, "training steps where the data do not call for fewer", least=1)
     threads: int | None = option(1, "threads of one process; null: as many as there are cores", least=1)
-    augment: str = option("", "changes of training pictures, drawn at every step: shift, flip or shift,flip")
+    augment: str = option("", "changes of training inputs at every step: shift, flip, those of packages")
 
     def with_threads(self, kept: "TrainingChoice | None") -> "TrainingChoice":
         """Settle the number of threads: that of the run that is resumed, if it is not given, or all cores."""

@@ -17,7 +17,7 @@ from formwright.pipeline.run_folder import kept_stage
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
 from formwright.pipeline.teacher_stage import TeacherStage
 from formwright.space.space import Space
-from formwright.supernet.hull import find_hull, reads_all
+from formwright.supernet.hull import find_hull, has_order, reads_all
 from formwright.supernet.lessons import Labels, Lesson
 from formwright.supernet.rules import Rule, Uniform
 from formwright.train.updates import SUM, Update
@@ -124,7 +124,7 @@ class TrainShared(TeacherStage, Planned):
 
         None, too, where that is not known before another stage is made.
         """
-        if isinstance(self.space, Stage):
+        if isinstance(self.space, Stage) or not has_order(self.found_space(run)):
             return None
         hull = find_hull(self.found_space(run))
         return hull.largest if hull.whole else None
@@ -182,8 +182,12 @@ class TrainShared(TeacherStage, Planned):
             return given
         taken = {name: getattr(read, name) for name in ("length", "device", "threads")}
         for name, value in taken.items():
-            if getattr(self.training, name) != getattr(_USUAL, name) and getattr(given, name) != value:
-                run.tell(f"{run.name} uses {name}={value} of its teacher in place of {name}={getattr(given, name)}")
+            own = getattr(given, name)
+            if value is not None and getattr(self.training, name) != getattr(_USUAL, name) and own != value:
+                run.tell(
+                    f"{run.name} uses {name}={value} of its teacher in place of {name}={own}: set training.{name} of "
+                    "the teacher's stage for another value"
+                )
         return replace(given, **taken)
 
     def check(self, run: StageRun) -> None:

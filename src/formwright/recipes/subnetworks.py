@@ -23,31 +23,36 @@ from formwright.space.zoo import SPACES
 from formwright.study.stop import Stop
 from formwright.tasks.kind import kind_of
 
-_NANO = "autoformer-nano"  # the smallest space for pictures; the names of those for larger ones begin with it
+_NANO = ("autoformer-nano", "autoformer-nano-28", "autoformer-nano-32")  # for pictures, the smallest ones first
 OF_PICTURES = (  # what the option `space` of recipes for pictures means
-    "name of a space, FILE.py:NAME, or a stage that makes it; null: the nano space of AutoFormer that loses least of "
-    "the task's pictures"
+    "name of a space, FILE.py:NAME, or a stage that makes it; null: the small AutoFormer space that fits the task's "
+    "pictures best"
 )
 
 
 def chosen_space(space: Any, task: TaskChoice) -> Any:
-    """Give the space that the user chose, or else the name of the nano space that loses least of the task's pictures.
+    """Give the space that the user chose, or else the name of the small space that fits the task's pictures best.
 
-    To find it the task is loaded, so that the pipeline names the space wherever it is shown, kept or run. Where no nano
-    space fits, the smallest is given, and the check of the run says why it does not.
+    That is the one that loses the fewest channels, then the fewest pixels. To find it the task is loaded, so that the
+    pipeline names the space wherever it is shown, kept or run. Where none fits, the smallest is given, and the check of
+    the run says why it does not.
     """
     if space is not None:
         return space
     loaded = task.load()
     kind, losses = kind_of(loaded), dict[str, tuple[int, ...]]()
-    if kind.reads == PatchEmbedding.TYPE:
-        rows = loaded.search_view().train
-        for name in (one for one in SPACES.names() if one.startswith(_NANO)):
-            designs = SPACES.get(name)
-            embedding = designs.card(designs.sample(derive(0, "fitting"))).stacks[0].embedding
-            if kind.reads == embedding.TYPE and not (kind.check is not None and kind.check(rows, embedding)):
-                losses[name] = _loss(rows, embedding)
-    return min(losses, key=losses.__getitem__, default=_NANO)
+    if kind.reads != PatchEmbedding.TYPE:
+        raise IllegalInput(
+            f"the spaces of this recipe read pictures, and the task {loaded.name} has none: name a space whose designs "
+            "read its rows, as in `formwright search SPACE --recipe ...` (`formwright list spaces` lists them)"
+        )
+    rows = loaded.search_view().train
+    for name in _NANO:
+        designs = SPACES.get(name)
+        embedding = designs.card(designs.sample(derive(0, "fitting"))).stacks[0].embedding
+        if not (kind.check is not None and kind.check(rows, embedding)):
+            losses[name] = _loss(rows, embedding)
+    return min(losses, key=losses.__getitem__, default=_NANO[0])
 
 
 def _loss(rows: Any, embedding: Embedding) -> tuple[int, ...]:

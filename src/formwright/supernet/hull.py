@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
+from heapq import nlargest
 from math import prod
 from typing import Any
 
@@ -23,7 +24,8 @@ from formwright.space.design import Combinator
 from formwright.space.space import Space
 
 _SAMPLED = 100  # designs of each way of drawing, that are read from the largest one before it is taken for the whole
-_SAMPLED_UNORDERED = 250  # designs with which the hull is begun where choices have no order
+_SAMPLED_UNORDERED = 250  # designs of each way of drawing, among which the search for the hull starts
+_STARTS = 4  # designs from which each end of the hull is climbed to
 
 Pick = Callable[[Any], Any]  # `max` or `min`
 
@@ -47,33 +49,55 @@ class Hull:
 def find_hull(space: Space) -> Hull:
     """Find the hull of a space by its structure, choice by choice from sampled designs where choices have no order.
 
-    Its designs may break constraints of the space: they hold weights, and need not be designs of it.
+    Where they have, its designs may break constraints of the space: they hold weights, and need not be designs of it.
+    Where they have not, they are the largest and the smallest design that were found.
     """
-    try:
-        largest, smallest = (space.card(_extreme_value(space.root, pick)) for pick in (max, min))
-    except _NoOrder:
-        return Hull(space, _climbed(space, 1), _climbed(space, -1), ordered=False)
+    if not has_order(space):
+        return _climbed_hull(space)
+    largest, smallest = (space.card(_extreme_value(space.root, pick)) for pick in (max, min))
     return Hull(space, largest, smallest)
 
 
-def _climbed(space: Space, sign: int) -> Card:
-    """Find the design with the most parameters, or the fewest, that no change of one choice improves."""
+def has_order(space: Space) -> bool:
+    """Tell whether each choice of a space has a largest and a smallest option."""
+    try:
+        for pick in (max, min):
+            _extreme_value(space.root, pick)
+    except _NoOrder:
+        return False
+    return True
+
+
+def _climbed_hull(space: Space) -> Hull:
+    """Find the designs with the most and the fewest parameters that no change of one choice improves."""
 
     @cache
-    def size(design: Any) -> float:
+    def size(design: Any) -> int | None:
         try:
-            return sign * params(space.card(design))
+            return params(space.card(design))
         except FormwrightError:  # choices that do not go together
-            return -math.inf
+            return None
 
-    best = max(_begun(space), key=size)
-    before = None
-    while before != best:
-        before, place = best, 0
-        while place < len(genes := space.genes(best)):
-            best = max((best, *space.variants(best, genes[place])), key=size)
-            place += 1
-    return space.card(best)
+    def climbed(design: Any, better: Callable[[Any], float]) -> Any:
+        before = None
+        while before != design:
+            before, place = design, 0
+            while place < len(genes := space.genes(design)):
+                design = max((design, *space.variants(design, genes[place])), key=better)
+                place += 1
+        return design
+
+    begun, ends = tuple(dict.fromkeys(_begun(space))), list[Card]()
+    for sign in (1, -1):
+
+        def better(design: Any, sign: int = sign) -> float:
+            found = size(design)
+            return -math.inf if found is None else sign * found
+
+        tops = [climbed(start, better) for start in nlargest(_STARTS, begun, key=better)]
+        ends.append(space.card(max(tops, key=better)))
+    largest, smallest = ends
+    return Hull(space, largest, smallest, ordered=False)
 
 
 def _begun(space: Space) -> Iterator[Any]:

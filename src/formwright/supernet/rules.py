@@ -96,7 +96,7 @@ class Uniform(Rule):
 
     The weights minimise the expected loss over designs a ~ U(A), W_A = argmin_W E_a [L(N(a, W(a)))], so that no design
     is preferred before the search. AutoFormer trains its entangled weights by the same rule. With `rows=apart` every
-    design sees rows of its own, as in ViT-ResNAS.
+    design sees rows of its own.
     """
 
     NAME: ClassVar[str] = "uniform"

@@ -18,8 +18,8 @@ StepLoss = Callable[[Any, Batch], Iterator[Tensor]]  # several, each computed wh
 def classes(scores: Tensor, batch: Batch, smoothing: float = 0.0) -> Tensor:
     """Return the cross-entropy of (..., labels) scores, where words are labels too; label -100 is ignored."""
     wanted = batch.labels.flatten()
-    if not len(wanted):  # a few rows may have no masked token; the mean over nothing is no number
-        return scores.sum()
+    if not (wanted != IGNORED).any():  # a few rows may have no label that counts; the mean over nothing is no number
+        return 0.0 * scores.sum()
     return F.cross_entropy(scores.flatten(0, -2), wanted, ignore_index=IGNORED, label_smoothing=smoothing)
 
 
