@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from formwright.cost import params
-from formwright.evaluate.shared import RaceRules
+from formwright.evaluate.races import RaceRules
 from formwright.pipeline.shared_evaluator import SharedSubnetworks
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.pipeline.train_shared import TrainShared

@@ -12,8 +12,8 @@ from tests.cli.conftest import in_one_process
 from tests.pipeline.block_runs import blockwise, pretended
 from tests.pipeline.cases import check_whole, own_rows
 from tests.pipeline.compressions import compression
+from tests.pipeline.shared_runs import stage
 from tests.pipeline.test_train_model import composed
-from tests.pipeline.test_train_shared import stage
 
 from formwright.core.errors import FormwrightError
 from formwright.pipeline import delivery

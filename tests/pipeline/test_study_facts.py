@@ -137,7 +137,7 @@ def test_reasons_that_differ_in_numbers_only_are_counted_together_with_an_exampl
     run(study)
     opened: Any = SimpleNamespace(history=study.history, log=log, place=Place(tmp_path, "sqlite://", "toy"))
     ((number, reason),) = why_no_model(opened).failures
-    assert (number, reason) == (3, "such as latency_ms is 7, beyond the limit")
+    assert (number, reason) == (3, "latency_ms is 7, beyond the limit (and with other numbers)")
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from tests.cli.conftest import in_one_process
-from tests.pipeline.test_train_shared import Lines
+from tests.pipeline.shared_runs import Lines
 from tests.tasks.test_idx import write_idx
 
 from formwright.api import run

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.pipeline.test_train_shared import Lines
+from tests.pipeline.shared_runs import Lines
 from tests.recipes.test_eftnas import of_transformers
 
 from formwright.compose import compose_search, paths

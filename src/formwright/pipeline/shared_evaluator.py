@@ -107,7 +107,8 @@ class SharedSubnetworks(EvaluatorPart):
         return cast("SharedWeights", setting.artifact(self.weights))
 
     def bind(self, setting: Setting) -> Evaluator:
-        from formwright.evaluate.shared import RaceRules, Shared
+        from formwright.evaluate.races import RaceRules
+        from formwright.evaluate.shared import Shared
         from formwright.train.device import choose_device
 
         first, *others = setting.costs

@@ -139,7 +139,8 @@ def _warn_regrouped(hull: Hull, start: TaskModel, run: StageRun) -> None:
     if anew := regrouped_heads(hull.space, start.transformer.card):
         run.tell(
             f"warning: designs of space {hull.space.name!r} group the channels of the trained weights into other heads "
-            f"({anew}): they start with these channels, but not with what the heads have learned"
+            f"({anew}): they start with these channels, but not with what the heads have learned, unless the weights "
+            "are those of a super-network that was trained in these groups too"
         )
 
 

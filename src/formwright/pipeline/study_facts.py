@@ -85,6 +85,7 @@ def _longest(trials: list[dict[str, Any]]) -> list[dict[str, Any]]:
 _SHOWN = 3  # reasons that are reported, the most common first
 _CHANGE = "change what these reasons name (a limit, the learning rate, the batch), and run again in another folder"
 _LOOSEN = "loosen the limit that these reasons name, and run again in another folder"
+_OTHERS = " (and with other numbers)"
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:e[+-]?\d+)?")
 
 
@@ -128,9 +129,7 @@ def _common(reasons: Iterable[str]) -> tuple[tuple[int, str], ...]:
     for reason in reasons:
         wordings.setdefault(_NUMBER.sub("N", reason), Counter())[reason] += 1
     common = sorted(wordings.values(), key=lambda some: -some.total())[:_SHOWN]
-    return tuple(
-        (some.total(), f"such as {next(iter(some))}" if len(some) > 1 else next(iter(some))) for some in common
-    )
+    return tuple((some.total(), next(iter(some)) + _OTHERS * (len(some) > 1)) for some in common)
 
 
 def _broken(limit: Objective, trials: Sequence[Trial]) -> str:

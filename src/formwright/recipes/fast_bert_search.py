@@ -1,4 +1,6 @@
-"""Fast BERT Search (survey, section VIII-F): profile the parts of BERT, then search chains of those worth their time.
+"""Fast BERT Search (survey, section VIII-F): a fast text encoder for this machine, a chain of the parts of BERT.
+
+The time of each part is measured first, and the fast ones make up the space of the search.
 
 The publication names neither operations nor sizes, and no code was found. What is ours, and why:
 

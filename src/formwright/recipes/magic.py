@@ -1,4 +1,4 @@
-"""MAGIC (Xu et al., 2022): paths of one super-network that disturb each other less.
+"""MAGIC (Xu et al., 2022): chains of one super-network that interfere less.
 
 "Analyzing and Mitigating Interference in Neural Architecture Search". What differs from the paper, and why:
 
@@ -28,7 +28,7 @@ from formwright.supernet.rules import Uniform, Walk
 
 @recipe(
     "magic",
-    "chains of operations whose shared weights disturb each other less (MAGIC, Xu et al. 2022)",
+    "chains of operations that interfere less in their shared weights (MAGIC, Xu et al. 2022)",
     paper="Xu et al. 2022, Analyzing and Mitigating Interference in NAS",
     needs="a text task, or a text without labels",
     takes="3 minutes of one core for mini-glue/sst2",
@@ -49,9 +49,9 @@ def magic(
     trials: int = 100,
     seed: int = 0,
 ) -> Pipeline:
-    """Train paths that change by one operation a step and are aligned with the best one so far, and search with them.
+    """Train chains that change by one operation a step and are aligned with the best one so far, and search with them.
 
-    Without `walk` and `anchor` this is uniform sampling of single paths.
+    Without `walk` and `anchor` this is uniform sampling of chains.
     """
     rule, lesson = Walk() if walk else Uniform(), Anchor() if anchor else Labels()
     shared = TrainShared(space, task, rule, lesson, steps, seed=seed)

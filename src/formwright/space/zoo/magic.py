@@ -1,4 +1,4 @@
-"""MAGIC (Xu et al., 2022): chains in which every layer has one operation, at a size of our making.
+"""MAGIC (Xu et al., 2022): chains in which every layer has one operation, at a small size of our choice.
 
 MAGIC chooses between attention of 6 or 8 heads, convolutions of 3 or 5 tokens and a feed-forward layer; the nano space
 has half as many heads. The publication gives no number of layers: it is ours.
