@@ -8,11 +8,10 @@
     python benchmarks/super_networks.py width-first --data DIR   DynaBERT's widths before depths, Fashion-MNIST
     python benchmarks/super_networks.py found --data DIR       what recipes find, against random and hand-made designs
 
-The settings stand at the beginning of the files of `super_networks_kit`; they were fixed before the
-first result. DIR is the folder with the files of the data (for `found`, the folder above, in which `fsdd` is
-unpacked). What is finished is kept in
-the folder of `--out`, one line of JSON each, so that a benchmark that was stopped goes on; `--show` shows what there
-is. Each experiment prints a Markdown table with intervals; `--json FILE` writes its figures.
+The settings stand at the beginning of the files of `super_networks_kit`; they were fixed before the first result. DIR
+is the folder with the files of the data; for `found` it is the folder above, in which `fsdd` is unpacked. What is
+finished is kept in the folder of `--out`, one line of JSON each, so that a benchmark that was stopped goes on; `--show`
+shows what there is. Each experiment prints a Markdown table with intervals; `--json FILE` writes its figures.
 """
 
 import argparse

@@ -86,9 +86,7 @@ def start_weights(source: str | Stage | None, task: Task, run: StageRun) -> Star
         found = StartWeights.read(str(source), task)
     if isinstance(found.tokeniser, Tokeniser) != kind_of(task).has_tokens:
         raise IllegalInput(f"{found.name} does not read what the task {task.name} has: start from another model")
-    return (
-        found if kind_of(task).has_tokens else replace(found, tokeniser=None)
-    )  # other rows are read by the task's own
+    return found if kind_of(task).has_tokens else replace(found, tokeniser=None)  # other rows: the task's own reader
 
 
 def fresh_weights(
@@ -105,24 +103,45 @@ def fresh_weights(
     They are new but for those that are `known`, where tensors fit; `tell` gets their number. At least one is `needed`.
     """
     largest = fresh_model(hull.largest, prepared, training)
-    spec, declared = largest.spec, tensors_of(hull.largest, largest.spec)
     found: TaskModel | LibraryWeights = largest
+    declared = tensors_of(hull.largest, largest.spec)
     if not hull.whole:
-        library = library_of(hull.space, spec)
-        if (many := count_held(library, hull.space, spec)) < LOOKED_AT:
-            tell(
-                f"the library of weights holds {many} of {LOOKED_AT} sampled designs of space {hull.space.name!r}; the "
-                "others have larger or rarer parts than those that were found, and are neither trained nor searched"
-            )
-        found = LibraryWeights.fresh(library, spec, training.settings, training.recipe.seed, training.spread)
-        found.start_from(dict(largest.named_parameters()), declared)
-        declared = library.tensors
-        held = hull.space.restrict(
-            "in the library of weights", lambda card: library.holds(tensors_of(card, spec)), lasting=True
+        found, hull = _fresh_library(hull, largest, training, tell)
+        declared = found.library.tensors
+    if known is not None:
+        _start_from(known, found, declared, hull, tell, needed=needed)
+    return found, hull
+
+
+def _fresh_library(
+    hull: Hull, largest: TaskModel, training: Training, tell: Callable[[str], None]
+) -> tuple[LibraryWeights, Hull]:
+    """Give a library of fresh weights for the designs of a space, and the hull of those that it holds."""
+    spec = largest.spec
+    library = library_of(hull.space, spec)
+    if (many := count_held(library, hull.space, spec)) < LOOKED_AT:
+        tell(
+            f"the library of weights holds {many} of {LOOKED_AT} sampled designs of space {hull.space.name!r}; the "
+            "others have larger or rarer parts than those that were found, and are neither trained nor searched"
         )
-        hull = replace(hull, space=held)
-    if known is None:
-        return found, hull
+    found = LibraryWeights.fresh(library, spec, training.settings, training.recipe.seed, training.spread)
+    found.start_from(dict(largest.named_parameters()), tensors_of(hull.largest, spec))
+    held = hull.space.restrict(
+        "in the library of weights", lambda card: library.holds(tensors_of(card, spec)), lasting=True
+    )
+    return found, replace(hull, space=held)
+
+
+def _start_from(
+    known: StartWeights,
+    found: TaskModel | LibraryWeights,
+    declared: Mapping[str, Tensor],
+    hull: Hull,
+    tell: Callable[[str], None],
+    *,
+    needed: bool,
+) -> None:
+    """Overwrite fresh weights with those that are known, where tensors fit, and tell how many."""
     known.check(hull.largest)
     own = dict(found.named_parameters())
     taken = take_over(own, _by_rows(declared), known.weights, _by_rows(known.tensors), without_additions=True)
@@ -137,7 +156,6 @@ def fresh_weights(
         f"{taken} of {len(declared)} tensors of the super-network start with weights of {known.name}, in full or in "
         f"part{maps}; the others are fresh"
     )
-    return found, hull
 
 
 def _by_rows(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
