@@ -89,6 +89,14 @@ def test_a_rate_of_a_recipe_stays_where_none_is_given() -> None:
     assert {stage.training.learning_rate for stage in (largest, shrinking)} == {TrainingChoice().learning_rate}
 
 
+@pytest.mark.parametrize("goals", [{"maximise": ["accuracy"], "minimise": ["latency_ms"]}, {"minimise": ["params"]}])
+def test_goals_that_are_given_replace_the_costs_that_a_recipe_lowers(goals: dict[str, Any]) -> None:
+    (usual,) = compose_search("", TaskChoice("digits"), recipe="linas").of_kind(Search)
+    assert (usual.objectives, usual.minimise) == ((), ("macs",))
+    (own,) = compose_search("", TaskChoice("digits"), recipe="linas", **goals).of_kind(Search)
+    assert (own.objectives, own.minimise) == (("accuracy:max", f"{goals['minimise'][0]}:min"), ())
+
+
 def test_options_of_a_recipe_are_arguments_too() -> None:
     said = compose_search("", TASK, recipe="autotinybert", latency=0.5)
     assert said == compose_search("", TASK, recipe="autotinybert", settings=[(["latency"], 0.5)])

@@ -68,8 +68,8 @@ def test_objectives_are_read(text: str, expected: Objective) -> None:
 UNREADABLE = "accuracy accuracy:up params<5 params<= params<=many <=5 a:max:min params=5 macs<=50% params<=nan"
 
 
-@pytest.mark.parametrize("text", ["", "params<=1e999", "params<=5ms", "params>=inf", *UNREADABLE.split()])
-def test_an_unreadable_objective_is_refused(text: str) -> None:
+@pytest.mark.parametrize("text", ["", "params<=1e999", "params<=5ms", "params>=inf", 3, None, *UNREADABLE.split()])
+def test_an_unreadable_objective_is_refused(text: Any) -> None:
     with pytest.raises(IllegalInput):
         Objective.parse(text)
 

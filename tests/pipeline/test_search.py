@@ -181,6 +181,7 @@ def test_a_study_that_can_be_done_is_not_refused_but_one_without_branches_to_sha
         ({"limits": ("paramz<=5",)}, UnknownName, "Nearest: 'params'"),
         ({"limits": ("params<=5",)}, IllegalInput, "the nearest has params"),
         ({"limits": ("latency_ms<=0.001",)}, IllegalInput, r"latency_ms<=0\.001"),
+        ({"objectives": ("synflow:max", "writing_30x5_ms:min")}, IllegalInput, "writes no text"),
         ({"task": TaskChoice("digits")}, IllegalInput, "has images, but this card reads text"),
     ],
 )

@@ -1,5 +1,6 @@
 """DynaBERT: width first, then depth; on a small BERT and a vision transformer."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,13 @@ from formwright.recipes.dynabert import dynabert
 def test_targets_in_milliseconds_are_refused_with_what_to_use_instead() -> None:
     with pytest.raises(IllegalInput, match=r"milliseconds.*MACs or parameters.*macs=50%"):
         dynabert(TaskChoice("mini-glue/sst2"), targets=("latency_ms=8",))
+
+
+@pytest.mark.parametrize("option", ["widths", "depths"])
+@pytest.mark.parametrize("shares", [(), (0.5, 0.0), (1.5,), (math.nan,)])
+def test_shares_that_are_none_are_refused(option: str, shares: tuple[float, ...]) -> None:
+    with pytest.raises(IllegalInput, match=f"{option} must be shares"):
+        dynabert(TaskChoice("mini-glue/sst2"), **{option: shares})
 
 
 def test_width_is_trained_before_depth_and_teaches_it() -> None:

@@ -134,8 +134,10 @@ def test_maps_between_layers_that_a_model_lacks_pass_its_features_on(tmp_path: P
 def test_a_model_that_does_not_fit_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
     with pytest.raises(IllegalInput, match=r"(?s)30,522 tokens.*vocabulary"):
         super_network("autotinybert", SENTENCES, tmp_path / "run", start=str(minilm()))
-    with pytest.raises(IllegalInput, match="digits"):
-        super_network("spos", DIGITS, tmp_path / "run", start=str(minilm()))
+    with pytest.raises(IllegalInput, match="reads text, and the task digits has images"):
+        super_network("spos", DIGITS, tmp_path / "run", start=minilm())
+    with pytest.raises(IllegalInput, match="does not translate"):
+        super_network("hat", TaskChoice("translation", rows=60), tmp_path / "run", start=str(minilm()))
     with pytest.raises(IllegalInput, match="nowhere"):
         super_network("spos", DIGITS, tmp_path / "run", start=str(tmp_path / "nowhere"))
     assert not (tmp_path / "run").exists()

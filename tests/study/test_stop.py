@@ -99,7 +99,7 @@ def test_every_limit_that_is_reached_is_named_by_what_counts_as_progress() -> No
     longer = [finished(3 + number, {"accuracy": value}, 9) for number, value in enumerate((0.5, 0.6, 0.55))]
     assert since_progress(History((*short, *longer)), ACCURACY) == 1
     past = History((Trial(0, finished(0, {}).request),))
-    assert Stop(trials=1).reason(past, Ledger(0, 0, 1, Spent(), 0.0), ACCURACY) == "1 trials"
+    assert Stop(trials=1).reason(past, Ledger(0, 0, 1, Spent(), 0.0), ACCURACY) == "1 trial"
     past, told = scored(3.0, 1.0, 2.0), Ledger(3, 0, 0, Spent(steps=50), 2.5)
     assert Stop(3, 2.5, 50, 2).reached(past, told, ACCURACY) == ("trials", "seconds", "steps", "patience")
     assert Stop(4, 2.5, 51, 2).reached(past, told, ACCURACY) == ("seconds", "patience")

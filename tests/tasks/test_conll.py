@@ -60,6 +60,9 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path: Path) -> None:
     path.write_text("a\tO\nb\nc\tB-x\n")
     with pytest.raises(IllegalInput, match=r"odd\.conll, line 2: 1 column"):
         load_task(str(path))
+    path.write_text("a DT O\nb VB\nc NN B-x\n")
+    with pytest.raises(IllegalInput, match=r"odd\.conll, line 2: 2 columns, and 3"):
+        load_task(str(path))
     path.write_text("a\tO\nb\tO\n")
     (tmp_path / "none.conll").write_text("\n")
     with pytest.raises(IllegalInput, match="no words"):

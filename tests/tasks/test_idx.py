@@ -104,6 +104,9 @@ def test_files_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-5])
     with pytest.raises(IllegalInput, match=r"idx1-ubyte .*59 values.* 54\b"):
         load_task(str(tmp_path))
+    path.write_bytes(path.read_bytes()[:6])
+    with pytest.raises(IllegalInput, match="within its header"):
+        read_idx(path)
     path.write_bytes(b"text")
     with pytest.raises(IllegalInput, match="IDX file"):
         read_idx(path)

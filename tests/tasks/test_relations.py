@@ -11,6 +11,7 @@ from formwright.nn.build import build
 from formwright.nn.hf.imported import Imported
 from formwright.nn.settings import Settings
 from formwright.tasks import load_task
+from formwright.tasks.kind import KINDS
 from formwright.tasks.pretrained_tokeniser import with_tokens
 from formwright.tasks.relations import MARKERS, has_relations, train_marked_wordpiece
 from formwright.tasks.rows import PlainText
@@ -87,6 +88,15 @@ def test_a_sentence_without_markers_is_named_with_its_file_and_line(tmp_path: Pa
         (tmp_path / f"{name}.csv").write_text("text,relation\n" + "\n".join(rows))
     with pytest.raises(IllegalInput, match=rf"{split}\.csv, line 6: .*<e1>"):
         load_task(str(tmp_path), text=("text",), label="relation", kind="relations")
+
+
+def test_rows_to_predict_need_their_markers_too() -> None:
+    marked, plain = "a <e1>b</e1> <e2>c</e2>", "a b c"
+    make = KINDS.get("relation-classification").unlabelled
+    assert make is not None
+    assert make([(marked,), (marked,)]).texts == ((marked,), (marked,))
+    with pytest.raises(IllegalInput, match=r"row 2: .*<e1>"):
+        make([(marked,), (plain,)])
 
 
 def test_a_marker_that_occurs_twice_is_named_with_its_line(tmp_path: Path) -> None:

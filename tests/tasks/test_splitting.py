@@ -84,7 +84,7 @@ def test_parts_have_their_shares_and_never_move() -> None:
     assert divide(rows(*"abcdefghij"), (1, 1), "file") == [first, second]
     with pytest.raises(IllegalInput, match=r"own\.csv has 3 different texts, too few to be divided 80/10/10"):
         divide(rows("a", "b", "c"), (80, 10, 10), "own.csv")
-    with pytest.raises(IllegalInput, match=r"has 11 different texts \(90 of 100 rows have the same text\), too few"):
+    with pytest.raises(IllegalInput, match=r"has 11 different texts \(90 of 100 rows have the same one\), too few"):
         divide(rows(*"abcdefghij", *["x"] * 90), (80, 10, 10), "own.csv")
 
 

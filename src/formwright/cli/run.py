@@ -91,7 +91,7 @@ def _print_plan(plan: "RunPlan", out: Path, as_json: bool) -> None:
     print_table(["stage", "what it does", "reads", ">time", ">disk"], [*rows, ("in all", "", "", *_numbers(stages))])
     for one in stages:
         for name, (least, most) in one.expected.costs.items():
-            echo(f"{one.stage}: designs drawn at random have {name} from {least:,.0f} to {most:,.0f}")
+            echo(f"{one.stage}: without limits, designs drawn at random have {name} from {least:,.0f} to {most:,.0f}")
     if any(one.expected.seconds is None for one in stages):
         echo("A time or size that is left out is not known before the run.")
 

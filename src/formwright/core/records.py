@@ -41,6 +41,8 @@ class Objective:
     @classmethod
     def parse(cls, text: str) -> Objective:
         """Read `accuracy:max`, `latency_ms:min`, `params<=5M` or `accuracy>=0.8`."""
+        if not isinstance(text, str):
+            raise IllegalInput(f"an objective or a limit is text such as {FORMS}, not {text!r}")
         if goal := _GOAL.fullmatch(text.strip()):
             return cls(goal[1], "max" if goal[2] == "max" else "min")
         limit = WrittenLimit.read(text)

@@ -128,11 +128,22 @@ class RunRecord:
         return list(dict.fromkeys(found))
 
 
+_USUAL = object()  # of an option that is not recorded because nobody set it
+
+
 def _differences(where: str, one: Any, other: Any) -> list[str]:
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         names = dict.fromkeys((*one, *other))
-        return [line for name in names for line in _differences(f"{where}.{name}", one.get(name), other.get(name))]
-    return [] if one == other else [f"{where} ({json.dumps(one)} there, {json.dumps(other)} now)"]
+        return [
+            line
+            for name in names
+            for line in _differences(f"{where}.{name}", one.get(name, _USUAL), other.get(name, _USUAL))
+        ]
+    return [] if one == other else [f"{where} ({_shown(one)} there, {_shown(other)} now)"]
+
+
+def _shown(value: Any) -> str:
+    return "the default" if value is _USUAL else json.dumps(value)
 
 
 def refuse_run_folder(folder: Path) -> None:

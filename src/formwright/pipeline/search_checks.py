@@ -41,7 +41,7 @@ def check_search(search: "Search", run: StageRun) -> None:
             space.card(design)  # what cannot be built is reported before workers start
     _check_study_name(search, run)
     limits.refuse_impossible(space, search.seed)
-    limits.check_measured_feasible(space, search.seed, search.meters(run))
+    _check_measured(search, space, limits, run)
 
 
 def _check_before_inputs(search: "Search", run: StageRun, limits: Limits) -> None:
@@ -55,7 +55,16 @@ def _check_before_inputs(search: "Search", run: StageRun, limits: Limits) -> Non
     _check_readable(search, space, run)
     limits.refuse_impossible(space, search.seed)
     if search.cost_table is None:  # else a stage measures the parts of designs first
-        limits.check_measured_feasible(space, search.seed, search.meters(run))
+        _check_measured(search, space, limits, run)
+
+
+def _check_measured(search: "Search", space: Space, limits: Limits, run: StageRun) -> None:
+    """Refuse limits that designs are too slow for, and goals that cannot be measured of the designs of this space."""
+    meters = search.meters(run)
+    limits.check_measured_feasible(space, search.seed, meters)
+    for name in meters.keys() - {one.name for one in limits.measured}:
+        if getattr(COSTS.get(name), "settings", None):  # not every design can be measured in a way of its own
+            meters[name](space.card(space.sample(derive(search.seed, "prepare"))))
 
 
 def _check_readable(search: "Search", space: Space, run: StageRun) -> None:

@@ -19,6 +19,7 @@ from what has adaptive width (section 2.2). Differences:
 from collections.abc import Sequence
 from dataclasses import replace
 
+from formwright.core.errors import IllegalInput
 from formwright.pipeline.deliver import Deliver
 from formwright.pipeline.draw_multiples import DrawMultiples
 from formwright.pipeline.fine_tune import FineTune
@@ -59,6 +60,9 @@ def dynabert(
     seed: int = 0,
 ) -> Pipeline:
     """Fine-tune a model, train versions of all widths, then of all depths too, and deliver one for each target."""
+    for name, shares in (("widths", widths), ("depths", depths)):
+        if not shares or not all(0 < share <= 1 for share in shares):
+            raise IllegalInput(f"{name} must be shares above 0 and at most 1, at least one of them, not {list(shares)}")
     usual = training.learning_rate == USUAL_TRAINING.learning_rate
     teacher = FineTune(task, model, 3.0, training, usual, order == "movement", seed=seed)
     scores = ScoreParts(teacher, order)

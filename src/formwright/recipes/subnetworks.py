@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
+from os import PathLike
 from typing import Any
 
 from formwright.arch.embeddings import Embedding, PatchEmbedding
@@ -71,6 +72,7 @@ def with_start(compose: Callable[..., Pipeline]) -> Callable[..., Pipeline]:
 
     @wraps(compose)
     def composed(*arguments: Any, start: str | Stage | None = None, **options: Any) -> Pipeline:
+        start = str(start) if isinstance(start, PathLike) else start
         if start is not None and not isinstance(start, str | Stage):
             raise IllegalInput(f"start is the folder of a model, its name on the hub, or a stage, not {start!r}")
         made = compose(*arguments, **options)

@@ -108,7 +108,7 @@ class Stop:
 
     def _reached(self, history: History, ledger: Ledger, objectives: Sequence[Objective]) -> Iterator[tuple[str, str]]:
         if self.trials is not None and len(history.trials) >= self.trials:
-            yield "trials", f"{self.trials} trials"
+            yield "trials", f"{len(history.trials)} trial{'' if len(history.trials) == 1 else 's'}"
         if self.seconds is not None and ledger.elapsed >= self.seconds:
             yield "seconds", f"{self.seconds:g} seconds"
         if self.steps is not None and ledger.spent.steps >= self.steps:

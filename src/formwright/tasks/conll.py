@@ -88,11 +88,18 @@ def _sentences(file: Path, column: int) -> Iterator[Sentence]:
     faults, word, tag = Faults(str(file)), _word_column(file), column
     if not tag and _is_conllu(file):
         tag = _UPOS
-    least = _CONLLU_COLUMNS if _is_conllu(file) else max(2, tag)
+    least, usual = _CONLLU_COLUMNS if _is_conllu(file) else max(2, tag), 0
     for lines in _blocks(file, faults):
         found = Sentence()
         for number, cells in lines:
-            if len(cells) < max(least, tag):
+            usual = usual or len(cells)
+            if not tag and least <= len(cells) < usual:
+                faults.add(
+                    number,
+                    f"{len(cells)} columns, and {usual} in the first line: is the tag missing? (--label N takes the "
+                    "tags from column N)",
+                )
+            elif len(cells) < max(least, tag):
                 wanted = f" in column {tag}" if tag else ""
                 found_here = f"{len(cells)} column{'' if len(cells) == 1 else 's'}"
                 faults.add(number, f"{found_here}; expected {max(least, tag)} or more: a word and its tag{wanted}")

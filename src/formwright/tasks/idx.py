@@ -115,9 +115,11 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] != _BYTES:
         raise IllegalInput(f"{path} is not an IDX file of bytes: expected to begin with 0, 0, {_BYTES}")
     start = 4 + 4 * content[3]
+    if len(content) < start:
+        raise IllegalInput(f"{path} ends within its header: download it again")
     shape = tuple(int(size) for size in np.frombuffer(content[4:start], ">i4"))
     expected = math.prod(shape)
-    if len(shape) != content[3] or min(shape, default=0) < 0 or len(content) - start != expected:
+    if min(shape, default=0) < 0 or len(content) - start != expected:
         size, n = " x ".join(map(str, shape)), len(content) - start
         raise IllegalInput(f"the header of {path} declares {size} values, but the file has {n:,}: download it again")
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)

@@ -1,7 +1,7 @@
 """Relations between two marked words of a sentence: SemEval-2010 task 8, and a user's own files or tables like it."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -125,9 +125,15 @@ def _blocks(file: Path) -> Iterator[tuple[int, str, str]]:
     faults.end()
 
 
-def _check_markers(where: str, sentences: Iterable[tuple[int, str]]) -> None:
+def unlabelled_relations(texts: Sequence[tuple[str, ...]]) -> TextRows:
+    """Make rows without answers of texts in which two words are marked."""
+    _check_markers("the rows to predict", enumerate((" ".join(row) for row in texts), start=1), unit="row")
+    return TextRows(tuple(texts), (0,) * len(texts))
+
+
+def _check_markers(where: str, sentences: Iterable[tuple[int, str]], unit: str = "line") -> None:
     """Raise if a sentence of a file, given with its line, does not have every marker once."""
-    faults = Faults(where)
+    faults = Faults(where, unit)
     for line, sentence in sentences:
         absent = [marker for marker in MARKERS if sentence.count(marker) != 1]
         if absent:

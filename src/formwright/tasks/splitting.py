@@ -129,7 +129,7 @@ def _classes(label: Label) -> tuple[int | float, ...]:
 def _taken(rows: D, parts: list[list[int]], groups: list[list[int]], shares: Sequence[int], where: str) -> list[D]:
     if not all(parts):
         most, unit = max(map(len, groups), default=0), rows.UNIT
-        same = f" ({most:,} of {len(rows):,} rows have the same {unit.removesuffix('s')})" if most > 1 else ""
+        same = f" ({most:,} of {len(rows):,} rows have the same one)" if most > 1 else ""
         raise IllegalInput(
             f"{where} has {len(groups)} different {unit}{same}, too few to be divided "
             f"{'/'.join(map(str, shares))}; give more rows, or a folder with train, validation and test"

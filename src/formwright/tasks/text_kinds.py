@@ -10,7 +10,7 @@ from formwright.core.registry import Late
 from formwright.tasks.conll import has_tags, read_words, tag_task, unlabelled_words, write_words
 from formwright.tasks.constant_answers import best_labels, commonest_class, mean_score
 from formwright.tasks.kind import Kind
-from formwright.tasks.relations import MARKERS, METRICS, has_relations, relation_task
+from formwright.tasks.relations import MARKERS, METRICS, has_relations, relation_task, unlabelled_relations
 from formwright.tasks.rows import PlainText, SpanRows, TextRows, TranslationRows
 from formwright.tasks.tables import WholeTable, format_of, read_whole_table
 from formwright.tasks.text_files import Faults, read_lines
@@ -168,6 +168,7 @@ RELATION_CLASSIFICATION = replace(
     answer=None,  # the names of relations are judged, not their numbers
     baseline=Late(f"{_NAMES}:relations_baseline"),
     train_tokeniser=Late("formwright.tasks.relations:train_marked_wordpiece"),
+    unlabelled=unlabelled_relations,
     markers=MARKERS,
     columns=("text",),
 )

@@ -72,12 +72,14 @@ class Hyperparameters:
             raise IllegalInput(f"decay is linear, cosine or none, not {self.decay!r}")
         if not 0 <= self.beta2 < 1:
             raise IllegalInput(f"beta2 must lie in [0, 1), not {self.beta2}")
-        rates = 0 < self.learning_rate < math.inf and 0 <= self.weight_decay < math.inf
-        if not (0 <= self.warmup < 1 and rates and self.clip > 0):
-            raise IllegalInput(
-                "warmup must lie in [0, 1), learning rate and clip above 0, weight decay not below 0, both rates "
-                f"finite; got {self}"
-            )
+        if not 0 <= self.warmup < 1:
+            raise IllegalInput(f"warmup must lie in [0, 1), not {self.warmup}")
+        if not 0 < self.learning_rate < math.inf:
+            raise IllegalInput(f"the learning rate must be above 0 and finite, not {self.learning_rate}")
+        if not 0 <= self.weight_decay < math.inf:
+            raise IllegalInput(f"weight decay must be finite and not below 0, not {self.weight_decay}")
+        if not self.clip > 0:
+            raise IllegalInput(f"clip must be above 0, not {self.clip}")
 
     def share(self, step: float) -> float:
         """Return the share of the schedule that has passed before a step."""

@@ -21,7 +21,7 @@ from formwright.tasks.task import Task
 from formwright.tasks.tokeniser import Tokeniser
 from formwright.train.streams import Examples, KeptBatches
 
-_WORDS = {"tokens": "text", "patches": "images"}  # what an embedding of that type reads
+READS = {"tokens": "text", "patches": "images"}  # what an embedding of that type reads
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ def check_reads(task: Task, card: Card) -> None:
     """Raise if a card reads something else than the rows of a task, such as images instead of text."""
     kind, embedding = kind_of(task), card.stacks[0].embedding
     if kind.reads != embedding.TYPE:
-        has, reads = (_WORDS.get(name, name) for name in (kind.reads, embedding.TYPE))
+        has, reads = (READS.get(name, name) for name in (kind.reads, embedding.TYPE))
         raise IllegalInput(f"the task {task.name} has {has}, but this card reads {reads}{_fitting_spaces(task)}")
 
 
