@@ -63,6 +63,20 @@ def test_an_order_is_compared_with_that_of_size(
     assert "entangled" in ranking.page(found)
 
 
+def test_bands_are_of_neighbouring_sizes(script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In each band of four the scores order designs as the truth does, and against it between bands."""
+    monkeypatch.setattr(script.ranking, "RESAMPLES", 2)
+    ranking, arms = script.ranking, {"entangled": script.ranking.Arm()}
+    units, sizes = script.Units(tmp_path), [(5 * number + 1) % 12 for number in range(12)]
+    for number, size in enumerate(sizes):
+        units.rows[f"alone-{number}-0"] = {"params": size, "accuracy": size / 12}
+    units.rows["entangled-0"] = {"scores": [size - 10 * (size // 4) for size in sizes]}
+    units.rows["step-entangled"] = {"weights": 5, "step ms": 1.0, "grown MB": 2.0}
+    found = ranking.figures(units, ranking.Sizes(12, 1, 1, 1), arms)["orders"]["entangled"]
+    assert found["tau in bands"][0] == pytest.approx(1)
+    assert found["tau"][0] < 0
+
+
 def test_all_layers_of_a_design_made_by_hand_are_alike(script: ModuleType) -> None:
     for stack in (stack for one in script.found.alike(load_space("hat-nano")) for stack in one.values()):
         assert all(layer == stack["layers"][0] for layer in stack["layers"])

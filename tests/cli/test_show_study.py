@@ -60,13 +60,14 @@ def test_a_study_is_printed_best_first(run: Run, tmp_path: Path) -> None:
     ("options", "budgets", "best"),
     [
         ({}, (20, 60, 60, 60, 20), [1, 3]),  # those that were trained less are not among the best
+        ({}, (None, 60, 60, None, 60), [3, 0]),  # without a budget a design is trained in full
         ({"limits": ("params<=5000",)}, (), [1, 3, 0]),
         ({"objectives": ("params:min",)}, (), [3, 0, 1, 4]),
     ],
-    ids=["budgets", "limits", "minimised"],
+    ids=["budgets", "in full", "limits", "minimised"],
 )
 def test_the_best_keep_limits_and_have_the_largest_budget(
-    options: dict[str, Any], budgets: tuple[int, ...], best: list[int], run: Run, tmp_path: Path
+    options: dict[str, Any], budgets: tuple[int | None, ...], best: list[int], run: Run, tmp_path: Path
 ) -> None:
     assert order(run("show", record(films_study(tmp_path, **options), budgets).folder).out) == best
 

@@ -18,6 +18,9 @@ from formwright.evaluate.context import Combine, Context
 from formwright.nn.measurement import Latency
 from formwright.pipeline.evaluators import ShareBranches, UntrainedScores
 from formwright.pipeline.pipeline import Pipeline
+from formwright.pipeline.run import PipelineRun
+from formwright.pipeline.run_folder import claim_folder
+from formwright.pipeline.runner import prepare
 from formwright.pipeline.study_place import find
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
 from formwright.search import searcher
@@ -262,6 +265,15 @@ def test_what_is_left_open_is_settled_from_space_and_task(
     assert (found.searcher.name, found.evaluator.NAME, found.objectives[0]) == expected
     assert found.training == TrainingChoice(100, 8, length=16, device="cpu")  # ten epochs of 80 rows
     assert resolved(made, **{**left_open, **options, "training": found.training}) == found
+
+
+def test_a_search_that_is_resumed_keeps_its_number_of_threads(tmp_path: Path) -> None:
+    training = TrainingChoice(steps=5, batch=8, length=16, device="cpu", threads=7)
+    run = PipelineRun(quick(training=training), tmp_path)
+    claim_folder(run.out, prepare(run), force=False)
+    for given, kept in ((None, 7), (3, 3)):
+        again = here(quick(training=replace(training, threads=given)), tmp_path)
+        assert again.stage.resolved(again).training.threads == kept
 
 
 def test_without_a_goal_and_a_task_there_is_nothing_to_improve() -> None:

@@ -11,7 +11,9 @@ from tests.pipeline.shared_runs import MIXED, Lines, assert_close, made, stage
 from tests.train.cases import ENCODER, few
 
 from formwright.arch.card import Card
+from formwright.arch.declared import tensors_of
 from formwright.arch.embeddings import TokenEmbedding
+from formwright.arch.heads import HeadSpec
 from formwright.arch.layers import Block, Stack
 from formwright.arch.ops import Attention
 from formwright.core.errors import IllegalInput
@@ -25,6 +27,7 @@ from formwright.space.combinators import Choice
 from formwright.space.space import Space
 from formwright.space.zoo import load_space
 from formwright.supernet.hull import find_hull
+from formwright.supernet.library import take_over
 from formwright.supernet.rules import Largest
 from formwright.tasks.rows import PlainText
 from formwright.tasks.tokeniser import train_wordpiece
@@ -60,6 +63,19 @@ def test_weights_of_a_model_without_a_head_are_found_by_the_names_of_one_with_a_
     found = StartWeights.read("a folder", few("mini-glue/sst2"))
     assert found.weights.keys() == {f"transformer.{name}" for name in bare.weights}
     assert found.weights.keys() <= found.tensors.keys()
+
+
+@pytest.mark.parametrize(("own", "known"), [(9, 6), (6, 9)])
+def test_scores_of_the_tokens_that_both_know_are_taken_over_whole(own: int, known: int) -> None:
+    layers = (Block(8, Attention(1, 8), (8,)),)
+    cards = [Card(encoder=Stack(TokenEmbedding(words, 8, length=4), layers)) for words in (own, known)]
+    mine, its = (tensors_of(card, HeadSpec("masked-lm")) for card in cards)
+    weights = {name: torch.zeros(tensor.shape) for name, tensor in mine.items()}
+    given = {name: torch.ones(tensor.shape) for name, tensor in its.items()}
+    rows = shared_start._by_rows(mine), shared_start._by_rows(its)
+    assert take_over(weights, rows[0], given, rows[1]) == len(mine)
+    for name in ("head.bias", "transformer.encoder.embedding.tokens.weight"):
+        assert weights[name].view(own, -1)[:, 0].tolist() == [1] * min(own, known) + [0] * max(own - known, 0)
 
 
 def test_maps_that_the_other_model_has_are_not_overwritten_in_a_library() -> None:

@@ -140,6 +140,14 @@ def test_reasons_that_differ_in_numbers_only_are_counted_together_with_an_exampl
     assert (number, reason) == (3, "latency_ms is 7, beyond the limit (and with other numbers)")
 
 
+def test_the_reasons_of_most_failures_come_first(tmp_path: Path) -> None:
+    log, told = new_log(tmp_path), iter(("5 ms", "6 ms", "7 ms", *["wide"] * 4, *["deep"] * 2, "odd"))
+    study = replace(toy_study(log, tmp_path, stop=10), gate=lambda card: next(told))
+    run(study)
+    opened: Any = SimpleNamespace(history=study.history, log=log, place=Place(tmp_path, "sqlite://", "toy"))
+    assert why_no_model(opened).failures == ((4, "wide"), (3, "5 ms (and with other numbers)"), (2, "deep"))
+
+
 @pytest.fixture
 def over(tmp_path: Path) -> Iterator[Opened]:
     """Give a study that ended after its two trials; its other limits are far away."""

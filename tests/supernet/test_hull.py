@@ -124,6 +124,19 @@ def test_ends_between_kinds_are_found_though_samples_hardly_show_them() -> None:
     assert all(library.holds(tensors_of(card)) for card in (hull.largest, hull.smallest))
 
 
+def test_ends_between_kinds_keep_the_constraints_of_a_space() -> None:
+    whole = find_hull(SPACE).largest
+    (block, *_) = whole.encoder.layers
+
+    def build_card(design: Any) -> Card:
+        layer = replace(block, activation=design.kind, feed_forward=(design.width,))
+        return replace(whole, encoder=replace(whole.encoder, layers=(layer,)))
+
+    space = Space("kinds", Record.of(kind=Choice(("gelu", "relu")), width=Choice(tuple(range(1, 9)))), build_card)
+    hull = find_hull(space.restrict("middle", lambda card: 3 <= card.encoder.layers[0].feed_forward[0] <= 6))
+    assert [card.encoder.layers[0].feed_forward for card in (hull.largest, hull.smallest)] == [(6,), (3,)]
+
+
 @pytest.mark.parametrize(
     ("part", "largest", "smallest"),
     [

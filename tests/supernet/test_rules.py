@@ -242,6 +242,11 @@ def test_phases_give_each_rule_its_share_and_its_own_steps() -> None:
     assert rule.work(0.5, 0.1) == pytest.approx((1 + 2 * 1.5 + 1.1) / 4)
 
 
+def test_rules_of_phases_have_the_seed_of_the_training() -> None:
+    own, whole = (rule.bind(NANO, STEPS, 5) for rule in (Walk(), Phases((Largest(), Walk()))))
+    assert [whole(derive(0), 50 + step) for step in range(5)] == [own(derive(0), step) for step in range(5)]
+
+
 def test_the_work_of_a_step_is_that_of_the_rows_and_designs_that_it_trains() -> None:
     """A random design takes half of what the largest one takes, and the smallest a tenth."""
     rules = [Largest(), Uniform(3), Uniform(3, rows="apart"), Sandwich(2), Walk(), ProgressiveShrinking(0.2, designs=3)]

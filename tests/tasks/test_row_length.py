@@ -116,6 +116,7 @@ def test_no_frames_are_named_where_rows_fit_or_none_could_be_read() -> None:
     rows = recordings([1.0] * 10)
     assert "--length 104" in cut(rows, 64, 200).sentence
     assert cut(rows, 64, 200).fewer == ""
+    assert cut(rows, 32, 64).fewer == cut(rows, 64, 64).fewer == "--frames window_ms=32,hop_ms=16"
     assert cut(rows, 1, 1).fewer == "--frames window_ms=1000,hop_ms=980"
     assert cut(recordings([3.0] * 10), 1, 1).fewer == ""  # a frame is a second at most
     assert cut(replace(rows, rate=0), 64, 64).fewer == ""  # series

@@ -146,7 +146,7 @@ def _of_words(lengths: list[int]) -> Task:
 
 @pytest.mark.parametrize(
     ("lengths", "most", "wanted"),
-    [([10] * 100, 128, 16), ([28] * 100, 128, 32), ([28] * 100, 24, 24), ([200] * 100, 128, READABLE)],
+    [([10] * 8, 128, 16), ([10] * 8, 12, 12), ([28] * 8, 128, 32), ([28] * 8, 24, 24), ([200] * 8, 128, READABLE)],
 )
 def test_the_usual_length_is_bounded_by_time_and_by_the_model(lengths: list[int], most: int, wanted: int) -> None:
     assert usual_length(_of_words(lengths), READER, most) == wanted

@@ -265,8 +265,8 @@ def taken(store: BranchStore, card: Card) -> dict[str, Tensor]:
     given, names = library.read(store.tensors, wanted), library.stored(wanted)
     lacking = list(given.missing)
     for name, view in given.weights.items():
-        whole = library.tensors[names[name]].shape
-        if view.shape != whole and not (_is_kernel(wanted[name]) and view.shape[:-1] == whole[:-1]):
+        whole = library.tensors[names[name]].shape  # but for kernels, which are cut; their kind tells their channels
+        if view.shape != whole and not _is_kernel(wanted[name]):
             lacking.append(name)
     if lacking:
         raise IllegalInput(f"the shared weights have nothing that fits {lacking[0]} of this design")
