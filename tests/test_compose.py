@@ -16,6 +16,7 @@ from formwright.compose import compose_compression, compose_search, compose_trai
 from formwright.core.errors import IllegalInput, UnknownName
 from formwright.pipeline.deliver import Deliver
 from formwright.pipeline.draw_menu import DrawMenu
+from formwright.pipeline.fine_tune import FineTune
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.search import Search
 from formwright.pipeline.task_choice import TaskChoice, TrainingChoice
@@ -95,6 +96,15 @@ def test_goals_that_are_given_replace_the_costs_that_a_recipe_lowers(goals: dict
     assert (usual.objectives, usual.minimise) == ((), ("macs",))
     (own,) = compose_search("", TaskChoice("digits"), recipe="linas", **goals).of_kind(Search)
     assert (own.objectives, own.minimise) == (("accuracy:max", f"{goals['minimise'][0]}:min"), ())
+
+
+def test_the_training_of_a_compression_is_the_one_that_is_given() -> None:
+    given = TrainingChoice(batch=8, learning_rate=1e-4)
+    for said in ({"training": given}, {"settings": [(["training"], {"batch": 8, "learning_rate": 1e-4})]}):
+        (teacher,) = compose_compression("there", TASK, **said).of_kind(FineTune)
+        assert (teacher.training.batch, teacher.training.learning_rate) == (8, 1e-4)
+    (teacher,) = compose_compression("there", TASK, training=given, batch=16).of_kind(FineTune)
+    assert (teacher.training.batch, teacher.training.learning_rate) == (16, 1e-4)
 
 
 def test_options_of_a_recipe_are_arguments_too() -> None:

@@ -208,7 +208,7 @@ def compress(
     settings: Mapping[str, Json] | None = None,
     **options: Any,
 ) -> Result:
-    """Compress a pretrained encoder: deliver, for each target, the best smaller model inside it.
+    """Compress a pretrained model: deliver, for each target, the best smaller model inside it.
 
     `model` is a folder or a name of the Hugging Face hub; empty: MiniLM of the extra `demo`. Targets are costs such as
     `macs=50%`, `params=5M` or `latency_ms=8`. `options` are named like the flags of `formwright compress`: trials,

@@ -152,6 +152,7 @@ def compose_compression(
         raise IllegalInput(f"the recipe {recipe} compresses for any task: leave out the task")
     if "training" in method.options:
         usual = inspect.signature(method.compose).parameters["training"].default
+        usual = method.typed({"training": given.get("training", usual)})["training"]
         given["training"] = replace(usual, **{name: given.pop(name) for name in _TRAINING if name in given})
     weak = paths({"teacher.accept_weak": True} if accept_weak_teacher else {})
     return with_settings(method(**given), [*weak, *(one for one in settings if one[0][0] not in own)])

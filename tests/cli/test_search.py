@@ -124,7 +124,7 @@ def test_the_training_of_the_found_designs_can_be_interrupted_too(tmp_path: Path
     assert (process.returncode, out) == (130, ""), err
     assert "Traceback" not in err
     assert f"formwright resume {tmp_path / 'study'}" in err
-    assert "the search is finished: 1 trials\n" in lines
+    assert "the search is finished: 1 trial\n" in lines
 
 
 def refused(run: Run, folder: Path, *options: object, facts: Iterable[str]) -> None:

@@ -38,6 +38,10 @@ def test_only_chains_have_a_menu() -> None:
     assert operations_of(load_space("fast-bert-nano")) == PARTS
     with pytest.raises(IllegalInput, match="autotinybert-nano"):
         operations_of(load_space("autotinybert-nano"))
+    chains = load_space("fast-bert-nano")
+    wider = replace(chains, root=Record.of(width=Choice((64, 96)), layers=dict(chains.root.fields)["layers"]))
+    with pytest.raises(IllegalInput, match="fast-bert-nano"):
+        operations_of(wider)
 
 
 def test_the_space_that_is_left_has_the_fastest_operations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

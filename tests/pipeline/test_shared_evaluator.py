@@ -1,13 +1,16 @@
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from formwright.core.errors import IllegalInput
 from formwright.cost import params
 from formwright.evaluate.races import RaceRules
 from formwright.pipeline.shared_evaluator import SharedSubnetworks
 from formwright.pipeline.task_choice import TaskChoice
 from formwright.pipeline.train_shared import TrainShared
+from formwright.space.zoo import load_space
 
 KINDS = {"mini-glue/sst2": "sequence-classification", "mini-squad": "span-extraction"}
 
@@ -28,4 +31,8 @@ def test_fewer_rows_judge_a_design_only_where_rows_have_one_answer_each(task: st
     amounts = evaluator.amounts(100, run)
     assert amounts is not None
     assert (amounts["rows"].usual, amounts["rows"].least, amounts["rows"].most) == (4_000, least, 4_000)
+    asked: Any = SimpleNamespace(task=lambda choice: SimpleNamespace(name=choice.name, kind=KINDS[choice.name]))
+    some = SharedSubnetworks(SimpleNamespace(task=TaskChoice(task)), rows=100)  # type: ignore[arg-type]
+    with pytest.raises(IllegalInput, match="all validation rows") if least == 4_000 else nullcontext():
+        some.check_space(asked, load_space("flexibert-nano"))
     assert evaluator.seconds({"trials": 10, "rows": 1_000}, {"validation": 2.0}, run) == 10 * 2.0 / 4

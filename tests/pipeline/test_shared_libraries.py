@@ -9,10 +9,12 @@ from tests.pipeline.shared_runs import MIXED, QUICK, Lines, after, files, made
 
 from formwright.arch.card import Card
 from formwright.arch.declared import tensors_of
+from formwright.core.errors import IllegalInput
 from formwright.core.records import History
 from formwright.core.rng import derive
 from formwright.evaluate.shared import SharedWeights
 from formwright.pipeline import shared_start
+from formwright.pipeline.draw_menu import DrawMenu
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import PipelineRun, RunOptions
 from formwright.pipeline.runner import run_pipeline
@@ -110,3 +112,12 @@ def test_designs_that_a_library_does_not_hold_are_told(tmp_path: Path, monkeypat
     none, (line,) = told
     assert none == []
     assert [int(word) for word in line.split() if word.isdigit()] == [sum(held), 200]
+
+
+@pytest.mark.parametrize("option", [{"depth": "even"}, {"channels": "cyclic"}])
+def test_layers_and_channels_are_the_first_also_in_a_menu_of_kinds(option: dict[str, str], tmp_path: Path) -> None:
+    menu = DrawMenu("fast-bert-nano", MIXED.task)
+    shared = replace(MIXED, space=menu, **option)
+    with pytest.raises(IllegalInput, match="fast-bert-nano"):
+        made(Pipeline(menu, shared), tmp_path / "out")
+    assert not (tmp_path / "out").exists()

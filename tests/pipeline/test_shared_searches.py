@@ -90,3 +90,19 @@ def test_a_search_judges_designs_in_groups_where_that_is_asked_for(tmp_path: Pat
     judge = search.evaluator.bind(search.setting(run.stage(search)))
     for trial in trials[:3]:  # which have no rivals: nothing was known when they were proposed
         assert trial.observation.metrics["accuracy"] == judge.evaluate(trial.request, Context()).metrics["accuracy"]
+
+
+def test_a_study_on_a_server_belongs_to_one_run_also_where_weights_are_shared(tmp_path: Path) -> None:
+    def run(out: str, seed: int) -> PipelineRun:
+        shared = stage(steps=1, seed=seed)
+        judged = SharedSubnetworks(shared)
+        search = Search(shared.space, DIGITS, (), (), searcher("random"), judged, QUICK, Stop(trials=1))
+        return PipelineRun(
+            Pipeline(shared, search), tmp_path / out, storage=f"sqlite:///{tmp_path}/all.db", study_name="x"
+        )
+
+    run_pipeline(run("first", 0))
+    with pytest.raises(IllegalInput, match="has a study called"):
+        run_pipeline(run("second", 1))
+    assert not (tmp_path / "second").exists()
+    run_pipeline(run("first", 0))

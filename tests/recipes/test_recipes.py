@@ -8,7 +8,9 @@ import pytest
 from tests.study.cases import new_log
 
 from formwright.core.errors import IllegalDesign, IllegalInput, UnknownName
+from formwright.pipeline.draw_multiples import DrawMultiples
 from formwright.pipeline.files import compose
+from formwright.pipeline.fine_tune import FineTune
 from formwright.pipeline.pipeline import Pipeline
 from formwright.pipeline.run import PipelineRun
 from formwright.pipeline.runner import prepare
@@ -114,6 +116,29 @@ def test_hints_that_only_a_type_checker_knows_leave_options_as_they_are() -> Non
 def test_a_limit_alone_is_a_list_of_one() -> None:
     made = compose("autotinybert", {"task": "mini-glue/sst2", "limits": "params<=5k"})
     assert made.of_kind(Search)[0].limits == ("params<=5k",)
+
+
+@pytest.mark.parametrize("widths", ["0.5,1.0", "0.5, 1", [0.5, 1.0], (0.5, 1.0)])
+def test_numbers_of_a_list_may_be_written_as_a_text(widths: Any) -> None:
+    made = RECIPES.get("dynabert")(TEXT, model="there", widths=widths, depths=1.0)
+    *_, both = made.of_kind(DrawMultiples)
+    assert (both.widths, both.depths) == ((0.5, 1.0), (1.0,))
+    with pytest.raises(IllegalDesign, match="widths"):
+        RECIPES.get("dynabert")(TEXT, model="there", widths="0.5,wide")
+
+
+def test_a_training_may_be_written_as_its_options() -> None:
+    (teacher,) = RECIPES.get("eftnas")(TEXT, model="there", training={"batch": 8}).of_kind(FineTune)
+    (usual,) = RECIPES.get("eftnas")(TEXT, model="there").of_kind(FineTune)
+    assert teacher.training == replace(usual.training, batch=8)
+    with pytest.raises(IllegalDesign, match="bach"):
+        RECIPES.get("eftnas")(TEXT, model="there", training={"bach": 8})
+
+
+@pytest.mark.parametrize(("name", "wrong"), [("hat", {"weights": "shard"}), ("eftnas", {"order": "firstorder"})])
+def test_choices_are_checked(name: str, wrong: dict[str, Any]) -> None:
+    with pytest.raises(IllegalDesign, match=next(iter(wrong))):
+        RECIPES.get(name)(TEXT, **wrong)
 
 
 def test_a_recipe_is_a_function_with_what_lists_say_of_it() -> None:

@@ -75,10 +75,10 @@ def test_a_study_ends_and_may_be_taken_up_again(tmp_path: Path) -> None:
     log.append("started", WORKER, {"begins": True})
     ask(log, 0)
     tell(log, 0, accuracy=0.5)
-    log.append("stopped", WORKER, {"reason": "1 trials"})
-    assert study_facts(log, SPACE).over == "1 trials"
+    log.append("stopped", WORKER, {"reason": "1 trial"})
+    assert study_facts(log, SPACE).over == "1 trial"
     log.append("note", WORKER, {"command": "x"})
-    assert study_facts(log, SPACE).over == "1 trials"
+    assert study_facts(log, SPACE).over == "1 trial"
     log.append("started", WORKER, {"begins": True})
     assert study_facts(log, SPACE).over == ""
 

@@ -111,7 +111,7 @@ def test_a_trial_of_a_live_worker_is_waited_for(tmp_path: Path) -> None:
                 0, ELSEWHERE, "told", {"observation": Toy().evaluate(study.history().trials[0].request).to_json()}
             )
 
-    assert run(study, between_steps=look) == "1 trials"
+    assert run(study, between_steps=look) == "1 trial"
     assert [event.worker for event in kinds(log, "told")] == [ELSEWHERE]
     assert len(looks) == 5
 
@@ -141,7 +141,7 @@ def test_a_worker_that_lost_its_lease_records_nothing(log: Log, tmp_path: Path) 
             time.sleep(0.01)
         time.sleep(0.5)
         assert log.finish(0, ELSEWHERE, "failed", {"reason": "the thief's"})
-        assert outcome.result() == "1 trials"
+        assert outcome.result() == "1 trial"
     assert [(event.kind, event.worker) for event in kinds(log, "told", "failed")] == [("failed", ELSEWHERE)]
 
 

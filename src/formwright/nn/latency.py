@@ -3,12 +3,13 @@
 The parts of a design are measured too, so that the latency of its sub-networks can be added up.
 """
 
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations, product
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -106,18 +107,33 @@ def measured_latency(
 
 Measured = Callable[[Card], float]
 _POINTS = 7  # widths of a part that are measured, both ends among them
-_ROUNDS = 3  # every model is measured in every round, so that a busy moment does not affect one of them alone
+ROUNDS = 3  # of measuring every model
+Key = TypeVar("Key", bound=Hashable)
 Hidden = tuple[int, ...]  # the hidden size of each stack, the encoder's first
 Part = tuple[Hidden, str, ElasticPart]  # hidden sizes, the name of a stack, and a size of its layers
 PartsOf = Mapping[str, Sequence[ElasticPart]]  # by the name of a stack: what can be smaller in all its layers
 
 
-def measured_table(
-    card: Card, hidden: Sequence[int] = (), *, measured: Measured, after: Callable[[], None] | None = None
-) -> LatencyTable:
+def least_times(
+    cards: Mapping[Key, Card], measured: Measured, after: Callable[[int], None] | None = None
+) -> dict[Key, float]:
+    """Measure every card in each of `ROUNDS` rounds, so that a busy moment does not affect one alone; give the least.
+
+    `after` receives the number of each measurement, from 0.
+    """
+    times = dict.fromkeys(cards, math.inf)
+    for turn in range(ROUNDS):
+        for number, (key, card) in enumerate(cards.items()):
+            times[key] = min(times[key], measured(card))
+            if after is not None:
+                after(turn * len(cards) + number)
+    return times
+
+
+def measured_table(card: Card, hidden: Sequence[int] = (), *, measured: Measured) -> LatencyTable:
     """Measure a design with less of each size of its operations in all layers of a stack, and without the operation.
 
-    `after` is called after each model. This is done at the design's own hidden size and at those given, for a
+    This is done at the design's own hidden size and at those given, for a
     translator with two at all pairs of them. The time of a part is the difference between the model with and without
     it, divided by the number of layers. It is made non-decreasing in the size, since a decrease is noise, but for
     kernels. Raise `IllegalInput` where the layers of a stack differ, or have an operation of which nothing can be
@@ -129,12 +145,7 @@ def measured_table(
         part: {size: _cut(card, part, size) for size in _points(part[2])}
         for part in dict.fromkeys(part for pair in pairs for part in _parts(card, pair, known))
     }
-    times = {one: np.inf for sizes in cards.values() for one in sizes.values()}  # the full model once
-    for _ in range(_ROUNDS):
-        for one, least in times.items():
-            times[one] = min(least, measured(one))
-            if after is not None:
-                after()
+    times = least_times({one: one for sizes in cards.values() for one in sizes.values()}, measured)  # each once
     return _table(card, pairs, {part: {size: times[one] for size, one in cards[part].items()} for part in cards}, known)
 
 
@@ -264,12 +275,7 @@ def measured_operations(
     model with and without the part, at least 0.
     """
     cards = _operation_cards(menu)
-    times = dict.fromkeys(cards, np.inf)
-    for turn in range(_ROUNDS):
-        for number, (key, card) in enumerate(cards.items()):
-            times[key] = min(times[key], measured(card))
-            if after is not None:
-                after(turn * len(cards) + number)
+    times = least_times(cards, measured, after)
     bare = {width: float(times["bare", width, 0]) for width in menu.sizes}
     each = {
         (name, width): max(float(times[name, width, 0]) - bare[width], 0.0) / _COPIES
@@ -285,7 +291,7 @@ def measured_operations(
 
 
 def measurements(menu: Menu) -> int:
-    return _ROUNDS * len(_operation_cards(menu))
+    return ROUNDS * len(_operation_cards(menu))
 
 
 def _operation_cards(menu: Menu) -> dict[tuple[str, int, int], Card]:

@@ -16,7 +16,6 @@ from formwright.space.space import Space
 from formwright.space.zoo.chains import kind_of
 
 _MENU = "menu.json"
-_ROUNDS = 3  # every chain is measured in every round, so that a busy moment does not affect one of them alone
 
 
 @dataclass(frozen=True)
@@ -61,17 +60,12 @@ class DrawMenu(Stage):
         run.tell(f"the menu has {', '.join(kept)}")
 
     def _times(self, run: StageRun) -> dict[str, float]:
-        from formwright.nn.latency import quick
+        from formwright.nn.latency import ROUNDS, least_times, quick
 
         space, measured = self.example(run), quick(self.length or 1)
         cards = {operation: _chain(space, operation) for operation in operations_of(space)}
-        times = dict.fromkeys(cards, math.inf)
-        with run.progress("measuring operations", _ROUNDS * len(cards)) as tell:
-            for turn in range(_ROUNDS):
-                for number, (name, card) in enumerate(cards.items()):
-                    times[name] = min(times[name], measured(card))
-                    tell(turn * len(cards) + number, None)
-        return times
+        with run.progress("measuring operations", ROUNDS * len(cards)) as tell:
+            return least_times(cards, measured, lambda number: tell(number, None))
 
     def load(self, run: StageRun) -> Space:
         path, whole = run.folder / _MENU, self.example(run)
@@ -92,8 +86,8 @@ def operations_of(space: Space) -> tuple[str, ...]:
     operations = tuple(one for one in options if isinstance(one, str))
     if not operations or len(operations) < len(options):
         raise IllegalInput(
-            f"the layers of space {space.name!r} do not choose between operations: name a space of chains, whose "
-            "layers do (`formwright list spaces`)"
+            f"the designs of space {space.name!r} are not chains whose layers choose between operations, and nothing "
+            "else: name a space that has such (`formwright list spaces`)"
         )
     return operations
 
@@ -107,8 +101,9 @@ def fastest(times: Mapping[str, float], keep: float) -> list[str]:
 
 
 def _layers(space: Space) -> Any:
-    found = dict(space.root.fields).get("layers") if isinstance(space.root, Record) else None
-    return found if isinstance(found, Repeat) else None
+    found = dict(space.root.fields) if isinstance(space.root, Record) else {}
+    layers = found.get("layers")
+    return layers if len(found) == 1 and isinstance(layers, Repeat) else None
 
 
 def _chain(space: Space, operation: str) -> Card:

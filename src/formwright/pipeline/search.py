@@ -46,7 +46,7 @@ class Search(Stage, Planned):
 
     `space` is a published space's name, `FILE.py:NAME`, a space, or a stage that draws one up. `objectives` are goals
     such as `accuracy:max`, by default the task's own and the costs in `minimise`; `limits` are bounds such as
-    `params<=5e6`. `first` are designs, as their space writes them, that are judged before the searcher has its say.
+    `params<=5e6`. `first` are designs, as their space writes them, that are evaluated before the searcher proposes any.
     What is None is chosen from the space, the task and the data when the run begins.
     """
 

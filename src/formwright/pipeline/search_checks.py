@@ -22,10 +22,11 @@ _BUILT = 10_000  # designs that are built before a study begins, where all can b
 
 
 def check_search(search: "Search", run: StageRun) -> None:
-    """Refuse a search that could not be done, and tell what looks wrong with its data."""
+    """Refuse a search that could not be done, and warn about problems in its data."""
     limits = Limits.parse(search.limits, search.length)
     task = None if search.task is None else run.task(search.task)
     _check_names(search, task)
+    _check_study_name(search, run)
     _tell_data(search, run, task)
     if any(stage is not search.cost_table for stage in inputs_of(search)):
         _check_before_inputs(search, run, limits)
@@ -39,7 +40,6 @@ def check_search(search: "Search", run: StageRun) -> None:
     if listable(space):
         for design in islice(space.enumerate(), _BUILT):
             space.card(design)  # what cannot be built is reported before workers start
-    _check_study_name(search, run)
     limits.refuse_impossible(space, search.seed)
     _check_measured(search, space, limits, run)
 
@@ -91,7 +91,7 @@ def _check_names(search: "Search", task: "Task | None") -> None:
 
 
 def _tell_data(search: "Search", run: StageRun, task: "Task | None") -> None:
-    """Tell what looks wrong with the rows, and how many of them the length cuts."""
+    """Warn about problems in the rows, and tell how many of them the length cuts."""
     if task is None:
         return
     for warning in task.warnings:

@@ -62,6 +62,7 @@ class SharedSubnetworks(EvaluatorPart):
 
     def check_space(self, run: "StageRun", space: Space) -> None:
         """Refuse a space whose designs cannot read their weights, where that is known before they are trained."""
+        self._check_rows(run)
         whole = self._stage.whole_design(run) if hasattr(self._stage, "whole_design") else None
         if whole is None or space == (own := self._stage.found_space(run)):
             return
@@ -70,6 +71,18 @@ class SharedSubnetworks(EvaluatorPart):
                 f"designs of space {space.name!r} cannot read their weights from a super-network of space "
                 f"{own.name!r}: they have parts that its largest design lacks; search the space whose weights are "
                 "trained, or a part of it"
+            )
+
+    def _check_rows(self, run: "StageRun") -> None:
+        from formwright.tasks.kind import kind_of
+
+        if self.rows is None or not hasattr(self._stage, "task"):
+            return
+        task = run.task(self._stage.task)
+        if kind_of(task).answer is None:
+            raise IllegalInput(
+                f"designs for {task.name} ({task.kind}) are evaluated on all validation rows: leave rows out; it is "
+                "for tasks with one class or number for each row"
             )
 
     def trial_steps(self, steps: int) -> int:

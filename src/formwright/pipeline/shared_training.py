@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from torch import nn
 
@@ -95,33 +96,37 @@ def _network(stage: TrainShared, run: StageRun, prepared: Prepared, training: Tr
     if stage.teacher is not None:
         known = run.artifact(stage.teacher)
         teacher = _teacher_answers(stage, run, known.model, prepared, training) if stage.lesson.NEEDS_TEACHER else None
+    start, hull = _start(stage, run, hull, known, prepared, training)
+    reading = stage.reading(hull.space)
+    return SuperNetwork(start, stage.rule.bind(hull, training.recipe.steps, stage.seed), teacher, reading)
+
+
+def _start(
+    stage: TrainShared, run: StageRun, hull: Hull, known: Any, prepared: Prepared, training: Training
+) -> tuple[TaskModel | LibraryWeights, Hull]:
+    """Give the weights to begin with: a teacher's, where it holds all designs, or fresh ones with what fits."""
     if known is not None and reads_all(hull.space, known.model.transformer.card):
         scores = None if stage.order is None else run.artifact(stage.order)
         importance = getattr(scores, "order", scores)  # a stage may leave other scores as well
         whole = _has_whole_embedding(hull, known.model)
         _warn_regrouped(hull, known.model, run)
         copied = copy_of_teacher(known.model, importance, whole_embedding=whole)
-        start: TaskModel | LibraryWeights = _largest_of(copied, hull, stage.reading(hull.space))
-    elif stage.order is not None:
+        return _largest_of(copied, hull, stage.reading(hull.space)), hull
+    if stage.order is not None:
         raise IllegalInput(
             f"the teacher does not hold the weights of all designs of space {hull.space.name!r}, so its order "
             "does not apply to them: leave out the stage that scores its parts, or choose another teacher or space"
         )
-    elif known is not None and stage.channels == "cyclic":
+    if known is not None and stage.channels == "cyclic":
         raise IllegalInput(
             f"the teacher does not hold the weights of all designs of space {hull.space.name!r}, and cyclic channels "
             "of other sizes begin elsewhere: choose channels=first, or another teacher or space"
         )
-    else:
-        begin = stage.start_weights(run)
-        if known is not None:
-            begin = StartWeights.of("the teacher", known, prepared.task)
-        start, hull = fresh_weights(hull, prepared, training, begin, run.tell, needed=stage.start is not None)
-        if isinstance(start, TaskModel) and begin is not None:
-            _warn_regrouped(hull, start, run)
-    return SuperNetwork(
-        start, stage.rule.bind(hull, training.recipe.steps, stage.seed), teacher, stage.reading(hull.space)
-    )
+    begin = stage.start_weights(run) if known is None else StartWeights.of("the teacher", known, prepared.task)
+    start, hull = fresh_weights(hull, prepared, training, begin, run.tell, needed=stage.start is not None)
+    if isinstance(start, TaskModel) and begin is not None:
+        _warn_regrouped(hull, start, run)
+    return start, hull
 
 
 def _largest_of(copied: TaskModel, hull: Hull, reading: Reading) -> TaskModel:

@@ -195,9 +195,9 @@ class TrainShared(TeacherStage, Planned):
         from formwright.train.fit import head_of
 
         self.training_for(1)
-        if isinstance(self.space, Stage):
+        if isinstance(self.space, Stage) and not hasattr(self.space, "example"):
             return  # nothing more is known before it is drawn up
-        hull = find_hull(self.found_space(run))
+        hull = find_hull(self._known_space(run))
         self.rule.bind(hull, 1)
         if (self.depth, self.channels) != ("first", "first") and not hull.whole:
             raise IllegalInput(

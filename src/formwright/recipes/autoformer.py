@@ -10,8 +10,8 @@
 - Evolution rebuilds its population of 50 at each proposal, so that workers need not wait for a generation. Parents win
   binary tournaments in it; nine children of ten are crossed, and all have one choice mutated. The authors' code keeps
   the best 10 as parents of 25 crossed and 25 mutated children in each of 20 generations, and mutates layers with a
-  probability of 0.2, depth and width with 0.4. There are 200 trials; the paper has 1,000. Designs that a known one
-  significantly beats are judged by some of the rows.
+  probability of 0.2, depth and width with 0.4. There are 200 trials; the paper has 1,000. A design's evaluation stops
+  early once a finished one is significantly better.
 - Designs are judged on validation rows that are held out of training; the authors' code judges them on the test set.
 - Queries, keys and values of a head lie side by side, so that a design with fewer heads reads whole heads. The rows of
   the authors' weights are interleaved, but not those of the biases.

@@ -14,7 +14,7 @@
 - Widths of feed-forward layers are multiples of 16; a part below 2 % of its width is left out, as in the authors' code.
 - Thresholds are found by bisection over the ranks of the scores. The softmax of Eq. 6 has the exponential it lacks.
 - The search is LINAS's: NSGA-II on predictions, and a validation where these promise most. The searcher `nsga2` with
-  1000 trials is the paper's. Sub-networks that a known one significantly beats are validated in part.
+  1000 trials is the paper's. A design's evaluation stops early once a finished one is significantly better.
 - Learning rates are for models of MiniLM's size and minutes of training; the paper's are 2e-5 and 3e-5.
 """
 

@@ -7,11 +7,11 @@ The publication names neither operations nor sizes, and no code was found. What 
 - The menu is attention, convolutions and feed-forward layers in three sizes each, and nothing at all; a chain has six
   layers of 64 features. A profile measures each operation on this device; the fastest 60 % are kept, and of each kind
   the fastest. The paper profiles BERT's components on a TPU.
-- Every operation has weights of its own at every layer, which slices of one size share with those of another. One
+- Each kind of operation has its own weights at each layer; smaller sizes of a kind are slices of its largest. One
   random chain learns at a step, from the labels of the task.
 - Evolution, whose population is a tenth of the trials, improves the task's own metric within `limits`, such as
-  latency_ms<=0.5, which is measured; the paper samples. Designs that a known one significantly beats are judged by
-  some of the validation rows. What is delivered begins with its shared weights and learns for 300 more steps.
+  latency_ms<=0.5, which is measured; the paper samples. A design's evaluation stops early once a finished one is
+  significantly better. What is delivered begins with its shared weights and learns for 300 more steps.
 """
 
 from typing import Any

@@ -11,8 +11,8 @@ differs from the paper, and why:
 - Each stage has a learning rate schedule of its own. Both in one training (lesson `two-stage`), where the teacher is
   frozen while its rate is high, were worse on spoken digits. There are 3,000 steps, far fewer than in the paper.
 - As in the paper, random designs within `limits` are judged with shared weights, and the best is delivered as it is.
-  They are drawn as in training, every gene uniformly. Those that a known design significantly beats are judged by
-  some of the validation rows.
+  They are drawn as in training, every gene uniformly. A design's evaluation stops early once a finished one is
+  significantly better.
 """
 
 from typing import Any

@@ -2,8 +2,8 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, get_args, get_origin, get_type_hints
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from formwright.core.errors import IllegalInput, nearest_hint
 from formwright.core.options import PartReader
@@ -56,11 +56,11 @@ class Recipe:
         missing = [one.name for one in parameters if one.default is one.empty and one.name not in options]
         if missing:
             raise IllegalInput(f"the recipe {self.name} needs {' and '.join(missing)}")
-        made = self.compose(*arguments, **self._typed(options))
+        made = self.compose(*arguments, **self.typed(options))
         return Pipeline(*made.stages, recipe=self.name)
 
-    def _typed(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Refuse values that are not numbers where one is expected, and the like; one text is a list of one text."""
+    def typed(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Read values that were written as text, and refuse those that an option cannot have."""
         reader, typed = PartReader(), dict(options)
         try:
             hints = get_type_hints(self.compose)
@@ -68,9 +68,16 @@ class Recipe:
             hints = {}
         for name, value in options.items():
             hint = hints.get(name)
-            if get_origin(hint) in (tuple, Sequence) and isinstance(value, str):
-                typed[name] = (value,)
-            elif isinstance(value, str | int | float | list | dict) and set(get_args(hint) or (hint,)) <= _PLAIN:
+            usual = inspect.signature(self.compose).parameters[name].default
+            if get_origin(hint) in (tuple, Sequence) and get_args(hint)[0] in _PLAIN:
+                typed[name] = _listed(reader, get_args(hint)[0], value, name)
+            elif isinstance(value, Mapping) and is_dataclass(usual):
+                found = reader.read(hint, value, name)
+                given = {field.name: getattr(found, field.name, None) for field in fields(usual) if field.name in value}
+                typed[name] = replace(usual, **given)  # type: ignore[type-var]
+            elif get_origin(hint) is Literal or (
+                isinstance(value, str | int | float | list | dict) and set(get_args(hint) or (hint,)) <= _PLAIN
+            ):
                 typed[name] = reader.read(hint, value, name)
         return reader.finished(typed, f"options of the recipe {self.name}")
 
@@ -81,6 +88,22 @@ class Recipe:
     def meaning(self, option: str) -> str:
         """Say what an option means; empty where the recipe does not."""
         return self.meanings.get(option, _MEANINGS.get(option, ""))
+
+
+def _listed(reader: PartReader, kind: type, value: Any, name: str) -> Any:
+    """Read a list; one value is a list of one, and numbers may be written as a text with commas between them."""
+    if isinstance(value, str) and kind is not str:
+        value = [_number(text) for text in value.split(",")]
+    if not isinstance(value, list | tuple):
+        value = (value,)
+    return tuple(reader.read(kind, one, name) for one in value)
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text  # which is refused as what it is
 
 
 def recipe(name: str, about: str, **facts: Any) -> Callable[[Callable[..., Pipeline]], Recipe]:

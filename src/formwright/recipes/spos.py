@@ -8,8 +8,8 @@
 - There are 2,000 steps of the super-network and 100 trials, with a population of a tenth of them; the paper has 120
   epochs of ImageNet and 20 generations of 50 designs.
 - Evolution rebuilds its population at each proposal, so that workers need not wait for a generation. A child is crossed
-  and mutated; in the paper it is one of both. Designs that a known one significantly beats are judged by some of the
-  rows.
+  and mutated; in the paper it is one of both. A design's evaluation stops early once a finished one is significantly
+  better.
 - Statistics of batch normalisation are not recomputed before a design is judged: these designs have none.
 - Designs are judged on validation rows that are held out of training, and the winner on test rows once.
 """

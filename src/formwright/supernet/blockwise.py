@@ -224,7 +224,7 @@ class BlockRounds:
         if is_trained(self.folder):
             return
         with threads(1):  # the sum of floats depends on their number
-            network, state = self._begun(run)
+            network, state = self._initial_state(run)
             for number in range(1, self.rounds + 2):
                 until = number * self._round_steps
                 go_on(state, self.stream, given, run.saving, run.after_step, until=until)
@@ -236,7 +236,7 @@ class BlockRounds:
     def _round_steps(self) -> int:
         return self.recipe.steps // (self.rounds + 1)
 
-    def _begun(self, run: Run) -> tuple[BlockNetwork, State]:
+    def _initial_state(self, run: Run) -> tuple[BlockNetwork, State]:
         """Begin where an earlier run was stopped, or from the start where it is unknown which chains were left."""
         network = self.network()
         state = begin(network, self.recipe, run.saving)

@@ -87,7 +87,7 @@ def _climbed_hull(space: Space) -> Hull:
                 place += 1
         return design
 
-    begun, ends = tuple(dict.fromkeys(_begun(space))), list[Card]()
+    begun, ends = tuple(dict.fromkeys(_starting_designs(space))), list[Card]()
     for sign in (1, -1):
 
         def better(design: Any, sign: int = sign) -> float:
@@ -100,7 +100,7 @@ def _climbed_hull(space: Space) -> Hull:
     return Hull(space, largest, smallest, ordered=False)
 
 
-def _begun(space: Space) -> Iterator[Any]:
+def _starting_designs(space: Space) -> Iterator[Any]:
     """Yield sampled designs, as drawn and with all numbers raised to their largest values where that is allowed."""
     for turn in range(_SAMPLED_UNORDERED):
         yield space.sample(derive(0, "hull by design", turn), "design")

@@ -198,7 +198,9 @@ class Anchor(Lesson):
 
     def __post_init__(self) -> None:
         if self.lesson.SIGNALS or self.lesson.switch_share is not None:
-            raise IllegalInput(f"the lesson {self.lesson.NAME} cannot be combined with an anchor: use labels or distil")
+            raise IllegalInput(
+                f"the lesson {self.lesson.NAME} cannot be combined with an anchor: use labels, distil or in-place"
+            )
 
     def check(self, rule: "Rule", has_teacher: bool) -> None:
         self.lesson.check(rule, has_teacher)

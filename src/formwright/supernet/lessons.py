@@ -41,7 +41,7 @@ LESSONS: Registry[Any] = Registry(
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model says to a batch; the outputs of its `layers`, and the `maps` of its last attention, if asked for.
+    """The scores of a model for a batch; if asked for, outputs of its `layers` and `maps` of its last attention.
 
     Layers are those of each stack, in the order of the card: an encoder-decoder has two.
     """
@@ -182,7 +182,7 @@ class Distil(Lesson):
 
 @dataclass(frozen=True)
 class InPlace(Lesson):
-    """Let the largest design of a step learn from the labels, and the others from what it says (in-place distillation).
+    """Let the largest design of a step learn from the labels, and the others from its scores (in-place distillation).
 
     The others have labels * L_task + (1 - labels) * T^2 KL(largest / T, design / T), without gradients into the largest
     (Yu and Huang 2019, section 3.2, where labels is 0 and T is 1; BigNAS and NASViT take it over). It needs no teacher.

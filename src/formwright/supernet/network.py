@@ -142,7 +142,7 @@ class SuperNetwork(nn.Module):
 
     @torch.no_grad()
     def answer_now(self, card: Card, rows: Batch, model: TaskModel | LibraryWeights | None = None) -> Answer:
-        """Give what a design says as it is now, without dropout and gradients."""
+        """Give the answer of a design with its current weights, without dropout and gradients."""
         model = model or self.model
         part = kept_skeleton(card, model.settings, model.spec).eval()
         return forward_with_signals(part, self.signals, partial(run, part, views_of(model, card, self.reading)), rows)
