@@ -109,8 +109,7 @@ def compose_search(
     named |= {path: flags[name] for name, path in _PATHS.items() if name in flags} | _trained(pipeline, flags)
     pipeline = with_settings(pipeline, paths(named))
     goals = _objectives(pipeline.of_kind(Search)[0], task, *(as_tuple(flags.get(name)) for name in _GOALS))
-    asked = {"search.objectives": goals, "search.minimise": []} if goals else {}  # in place of what a recipe lowers
-    return with_settings(pipeline, [*paths(asked), *settings])
+    return with_settings(pipeline, [*paths({"search.objectives": goals} if goals else {}), *settings])
 
 
 def _trained(pipeline: Pipeline, flags: Mapping[str, Any]) -> dict[str, Any]:

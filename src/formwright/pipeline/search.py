@@ -247,19 +247,14 @@ class Search(Stage, Planned):
         if found.evaluator is None:
             staged = found.searcher is not None and found.searcher.trains_in_slices
             found = replace(found, evaluator=TrainInStages() if staged else TrainFully())
-        if found.objectives and found.minimise:
-            added = ", ".join(f"{name}:min" for name in found.minimise)
-            raise IllegalInput(
-                f"minimise ({', '.join(found.minimise)}) adds costs to the task's own goal, and objectives are given: "
-                f"add {added} to them, or leave one of the two out"
-            )
         if not found.objectives:
             assert found.evaluator is not None
             own = own_goal(found.evaluator, task)
             # and the costs of the targets that a space is drawn up for
             lowered = dict.fromkeys((*getattr(found.space, "lowers", ()), *found.minimise))
             goals = [f"{name}:min" for name in lowered if name != own.partition(":")[0]]
-            found = replace(found, objectives=(own, *goals), minimise=())
+            found = replace(found, objectives=(own, *goals))
+        found = replace(found, minimise=())  # which is said by the objectives now
         if found.searcher is None:
             found = replace(found, searcher=found.usual_searcher(found.found_space(run)))
         return found if task is None else replace(found, training=found._training(run, task))
