@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import in_one_process
+from tests.pipeline.shared_runs import Lines
 
 from formwright.api import run
 from formwright.pipeline.run import PipelineRun
@@ -44,8 +45,11 @@ def test_costs_to_minimise_are_added_to_the_own_goal_alone(tmp_path: Path) -> No
     stage = PipelineRun(made, tmp_path).stage(search)
     found = replace(search, minimise=("accuracy", "params")).resolved(stage)
     assert (found.objectives, found.minimise) == (("accuracy:max", "params:min"), ())
+    told = Lines()
+    stage = PipelineRun(made, tmp_path, display=told).stage(search)
     found = replace(search, objectives=("accuracy:max", "params:min")).resolved(stage)
     assert (found.objectives, found.minimise) == (("accuracy:max", "params:min"), ())
+    assert ["macs" in line for line in told.lines] == [True]
 
 
 @pytest.mark.slow

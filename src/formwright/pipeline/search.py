@@ -254,7 +254,9 @@ class Search(Stage, Planned):
             lowered = dict.fromkeys((*getattr(found.space, "lowers", ()), *found.minimise))
             goals = [f"{name}:min" for name in lowered if name != own.partition(":")[0]]
             found = replace(found, objectives=(own, *goals))
-        found = replace(found, minimise=())  # which is said by the objectives now
+        elif found.minimise:
+            run.tell(f"{run.name} has objectives of its own, so that minimise ({', '.join(found.minimise)}) adds none")
+        found = replace(found, minimise=())  # the objectives say all now
         if found.searcher is None:
             found = replace(found, searcher=found.usual_searcher(found.found_space(run)))
         return found if task is None else replace(found, training=found._training(run, task))

@@ -35,7 +35,7 @@ from formwright.tasks.task import Task, contents
 from formwright.tasks.tokeniser import Tokeniser, train_wordpiece
 from formwright.train.checkpoint import weights_digest
 from formwright.train.fit import Training, fresh_model, head_fits, head_of, replaced_head, task_model, with_weights
-from formwright.train.prepare import READS, Prepared, check_reads, prepare, tokeniser_for, usual_length
+from formwright.train.prepare import Prepared, check_reads, prepare, reads_otherwise, tokeniser_for, usual_length
 from formwright.train.pretrain import plain_text, sentence_pairs
 
 if TYPE_CHECKING:
@@ -320,14 +320,13 @@ def read_weights(model: str, task: Task) -> tuple[str, Imported, Tokeniser | Pre
 
 def _refuse_start(name: str, card: Card, task: Task) -> None:
     """Refuse a model of other data, and for translations one whose tokens may lose letters."""
-    kind = kind_of(task)
-    if (read := card.stacks[0].embedding.TYPE) != kind.reads:
-        reads, has = (READS.get(one, one) for one in (read, kind.reads))
+    if wrong := reads_otherwise(task, card):
+        has, reads = wrong
         raise IllegalInput(
             f"{name} reads {reads}, and the task {task.name} has {has}: start from a model of the same kind of "
             "data, or leave start out"
         )
-    if kind.head == "seq2seq-lm" and not (card.encoder and card.decoder):
+    if kind_of(task).head == "seq2seq-lm" and not (card.encoder and card.decoder):
         raise IllegalInput(
             f"{name} does not translate, and its tokens need not keep every letter of a text: start from a model that "
             "translates, or leave start out"

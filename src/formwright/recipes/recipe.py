@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from formwright.core.errors import IllegalInput, nearest_hint
 from formwright.core.options import PartReader
+from formwright.pipeline.files import value_of
 from formwright.pipeline.pipeline import Pipeline
 
 _PLAIN = {int, float, bool, str, type(None)}
@@ -93,17 +94,10 @@ class Recipe:
 def _listed(reader: PartReader, kind: type, value: Any, name: str) -> Any:
     """Read a list; one value is a list of one, and numbers may be written as a text with commas between them."""
     if isinstance(value, str) and kind is not str:
-        value = [_number(text) for text in value.split(",")]
+        value = [value_of(text) for text in value.split(",")]
     if not isinstance(value, list | tuple):
         value = (value,)
     return tuple(reader.read(kind, one, name) for one in value)
-
-
-def _number(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text  # which is refused as what it is
 
 
 def recipe(name: str, about: str, **facts: Any) -> Callable[[Callable[..., Pipeline]], Recipe]:

@@ -21,7 +21,7 @@ from formwright.tasks.task import Task
 from formwright.tasks.tokeniser import Tokeniser
 from formwright.train.streams import Examples, KeptBatches
 
-READS = {"tokens": "text", "patches": "images"}  # what an embedding of that type reads
+_WORDS = {"tokens": "text", "patches": "images"}  # what an embedding of that type reads
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +93,17 @@ def tokeniser_for(task: Task, card: Card, tokeniser: Tokeniser | Preprocessor | 
 
 def check_reads(task: Task, card: Card) -> None:
     """Raise if a card reads something else than the rows of a task, such as images instead of text."""
-    kind, embedding = kind_of(task), card.stacks[0].embedding
-    if kind.reads != embedding.TYPE:
-        has, reads = (READS.get(name, name) for name in (kind.reads, embedding.TYPE))
+    if wrong := reads_otherwise(task, card):
+        has, reads = wrong
         raise IllegalInput(f"the task {task.name} has {has}, but this card reads {reads}{_fitting_spaces(task)}")
+
+
+def reads_otherwise(task: Task, card: Card) -> tuple[str, str] | None:
+    """Name what a task has and what a card reads, where these differ."""
+    kind, embedding = kind_of(task), card.stacks[0].embedding
+    if kind.reads == embedding.TYPE:
+        return None
+    return _WORDS.get(kind.reads, kind.reads), _WORDS.get(embedding.TYPE, embedding.TYPE)
 
 
 @lru_cache(maxsize=16)
